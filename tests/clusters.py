@@ -13,7 +13,7 @@ from recrawl.cluster.coordinator import ClusterCoordinator
 from recrawl.cluster.layout import Layout
 from recrawl.cluster.run_requests import Kind, follow_run, request_run
 from recrawl.cluster.worker import ShardWorker
-from recrawl.repository.results.values import Report
+from recrawl.repository.results.runs import Report
 
 LEASE = 3.0
 

@@ -16,7 +16,7 @@ import pytest
 import recrawl
 from recrawl.errors import NoRepository, NotKnown, RepositoryBusy, RepositoryError, UnknownName, UsageError
 from recrawl.model import Outcome
-from recrawl.repository.results.values import Progress
+from recrawl.repository.results.runs import Progress
 from tests.clocks import Clock
 from tests.world import Repo, Site, page
 

@@ -55,12 +55,15 @@ def test_a_command_that_explains_loads_one_policy_and_nothing_that_downloads(tmp
     with Site({"/": page("home")}) as site:
         repo = Repo.create(tmp_path / "repo")
         repo.crawl(site.url("/"))
+        repo.later(days=1)
+        repo.cycle()  # now cycles have a length
         words = [sys.executable, "-c", _LOADED, "-C", str(repo.folder), command, site.url("/")]
         ended = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
     assert ended.returncode == 0, ended.stderr[-500:]
     loaded = _loaded(ended)
     assert "recrawl.choose.shock.policy" in loaded
     others = {"recrawl.crawl.cycles", "recrawl.fetch.http", "recrawl.choose.papers.by_site.greedy"}
+    others |= {"recrawl.learn.pooled.learner", "recrawl.learn.structure.anchor", "recrawl.repository.results.runs"}
     assert sorted(loaded & (set(HEAVY) - {"protego"} | others)) == []
 
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from recrawl.errors import UsageError
 
@@ -113,6 +112,8 @@ def quiet_hours(text: str) -> QuietHours:
     """
     if not text.strip():
         return QuietHours()
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # lazy: few settings name a time zone
+
     match = _QUIET.fullmatch(text.strip())
     if not match:
         raise UsageError(f"invalid quiet hours '{text}'; use 22:00-06:00, or 22:00-06:00 Europe/Berlin")
@@ -146,6 +147,8 @@ def next_allowed(at: float, quiet: str, weekdays: Sequence[str]) -> float:
     >>> stamp(next_allowed(moment("2026-03-06T23:00", 0), "22:00-06:00", ["mon", "tue"]))
     '2026-03-09 06:00:00Z'
     """
+    from zoneinfo import ZoneInfo  # lazy: few settings name a time zone
+
     hours, days = quiet_hours(quiet), weekday_numbers(weekdays)
     zone = ZoneInfo(hours.zone)
     for _ in range(16):  # a week of days, each with its quiet hours

@@ -14,7 +14,7 @@ import recrawl
 from recrawl import errors, lab, testing
 from recrawl.repository import checking
 from recrawl.repository.explain import anchors, noise, prediction, rates
-from recrawl.repository.results import difference, rows, values
+from recrawl.repository.results import difference, rows, runs, values
 
 _INTRODUCTION = """\
 The names of the first five sections are attributes of `recrawl` (or of the module shown), loaded on first use. The
@@ -39,9 +39,9 @@ _SECTIONS: dict[str, list[tuple[str, Any]]] = {
     ],
     "Lab": [(f"recrawl.lab.{name}", getattr(lab, name)) for name in lab.__all__],
     "Other values": [
-        *((name, getattr(values, name)) for name in ("Progress", "Report", "Plan", "PlannedVisit", "Status", "Site")),
-        *((name, getattr(values, name)) for name in ("Visit", "SearchHit", "Explanation", "Import", "Removal")),
-        ("Attempt", values.Attempt),
+        *((name, getattr(runs, name)) for name in ("Progress", "Report", "Plan", "PlannedVisit")),
+        *((name, getattr(values, name)) for name in ("Status", "Site", "Visit", "SearchHit", "Explanation")),
+        *((name, getattr(runs, name)) for name in ("Import", "Removal", "Attempt")),
         ("CheckReport", checking.CheckReport),
         ("CheckProblem", checking.CheckProblem),
         ("Prediction", prediction.Prediction),

@@ -16,7 +16,8 @@ from recrawl.record.store.postgres.gathered.connection import WORKERS_WRITE
 from recrawl.repository.lookup import When, origin_of, seconds
 from recrawl.repository.opening import patience, seconds_of
 from recrawl.repository.repository import Repository
-from recrawl.repository.results.values import Progress, Removal, Report, SearchHits, counts
+from recrawl.repository.results.runs import Progress, Removal, Report, counts
+from recrawl.repository.results.values import SearchHits
 from recrawl.repository.running import Running
 from recrawl.settings import write_seeds
 

@@ -19,7 +19,7 @@ from recrawl.crawl.tally import RunCounts
 from recrawl.errors import RepositoryBusy, StorageFailure, UsageError
 from recrawl.record.store.postgres.cluster.runs import RunRow
 from recrawl.record.store.postgres.cluster.store import ClusterStore
-from recrawl.repository.results.values import Progress, Report
+from recrawl.repository.results.runs import Progress, Report
 from recrawl.settings import Settings
 
 _POLL = 0.2

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recrawl.crawl.options import CrawlOptions
 from recrawl.discover.urls import UrlRules, origin
 from recrawl.errors import NotKnown, UnknownName, UsageError
 from recrawl.fetch.access import JARS, Accesses, AccessRule
 from recrawl.fetch.fetcher import Request
-from recrawl.repository.results.values import Attempt
 from recrawl.repository.seed_rules import seed_url
+
+if TYPE_CHECKING:
+    from recrawl.repository.results.runs import Attempt
 
 _WAIT = 0.2
 ENTRIES = {
@@ -100,6 +102,7 @@ def try_access(folder: Path, options: CrawlOptions, url: str) -> Attempt:
     """Request a page as a crawl would, after a login if its site has one; nothing is recorded but the cookies."""
     from recrawl.crawl.login.stage import LoginProcess, login_task  # lazy: loads the crawler
     from recrawl.fetch.http import fetch_one  # lazy: loads libcurl
+    from recrawl.repository.results.runs import Attempt  # lazy: for commands that write
 
     page = seed_url(url, options.rules)
     accesses = Accesses(options.access, folder / JARS)

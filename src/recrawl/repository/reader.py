@@ -14,7 +14,6 @@ from recrawl.model import State
 from recrawl.record import listings, storage
 from recrawl.record.rows import VersionRow
 from recrawl.record.storage import Storage
-from recrawl.repository import status
 from recrawl.repository.lookup import When, key_of, origin_of, planning_folder, seconds
 from recrawl.repository.opening import load, options_of, settings_file, steady_timer, system_clock
 from recrawl.repository.results.pages import Page, Version
@@ -119,11 +118,15 @@ class Reader:
 
     def status(self) -> Status:
         """Totals, the age of the pages, the last cycles and what they spent."""
-        return status.status(self.storage, self.settings, self.now())
+        from recrawl.repository.status import status  # lazy: loads what learns from visits
+
+        return status(self.storage, self.settings, self.now())
 
     def sites(self) -> list[Site]:
         """The sites with their counts, and those that were added and not crawled yet."""
-        return status.sites(self.storage, self.settings, self.now())
+        from recrawl.repository.status import sites  # lazy: loads what learns from visits
+
+        return sites(self.storage, self.settings, self.now())
 
     @property
     def page_count(self) -> int:
@@ -139,12 +142,8 @@ class Reader:
         if state and state not in names:
             raise UnknownName("state", state, names)
         where, number = origin_of(self.storage, site), State[state.upper()] if state else None
-
-        def read() -> Iterator[Page]:
-            for row in listings.page_rows(self.opened, site=where, state=number, limit=limit):
-                yield Page.of(self, row)
-
-        return Rows(Page, read)
+        rows = partial(listings.page_rows, self.opened, site=where, state=number, limit=limit)
+        return Rows(Page, lambda: (Page.of(self, row) for row in rows()))
 
     def page(self, url: str) -> Page:
         """The page with this URL; `NotKnown` when there is none. Without a scheme, https is tried before http."""

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from recrawl.crawl.options import CrawlOptions
-from recrawl.crawl.reports.figures import renew
 from recrawl.errors import NotKnown, UsageError
 from recrawl.record import storage
 from recrawl.record.storage import Storage
@@ -20,8 +19,7 @@ from recrawl.repository import marks, opening
 from recrawl.repository.lookup import When, origin_of, seconds
 from recrawl.repository.opening import Notify, patience, seconds_of, silent, with_bytes
 from recrawl.repository.reader import Reader
-from recrawl.repository.results.values import Attempt, Change, Import, Plan, Progress, Removal, Report
-from recrawl.repository.running import Running, running
+from recrawl.repository.results.values import Change
 from recrawl.settings import TEMPLATE, Settings, SinkRule, checked, period_of, write_access, write_seeds, write_values
 from recrawl.times import stamp
 
@@ -34,6 +32,8 @@ if TYPE_CHECKING:
     from recrawl.repository.checking import CheckReport
     from recrawl.repository.export.chunks import ChunkChange, Cursor
     from recrawl.repository.export.files import Table
+    from recrawl.repository.results.runs import Attempt, Import, Plan, Progress, Removal, Report
+    from recrawl.repository.running import Running
     from recrawl.repository.seeds import Addition
     from recrawl.repository.sinks.delivery import SinkState
     from recrawl.repository.turns import Callbacks, Turn
@@ -144,6 +144,7 @@ class Repository(Reader):
 
     def remove(self, *urls: str, wait: bool = False) -> Removal:
         """Stop tracking sites or pages that were added. Their versions stay in the archive."""
+        from recrawl.repository.results.runs import Removal  # lazy: for commands that write
         from recrawl.repository.seeds import drop_pages, without_seeds  # lazy: loads the crawler
 
         before = self.settings
@@ -464,6 +465,8 @@ class Repository(Reader):
 
     def running(self) -> Running | None:
         """The crawl or cycle that works on this repository now, in any process; None if there is none."""
+        from recrawl.repository.running import running  # lazy: few commands ask
+
         return running(self.folder)
 
     # -- import and export -------------------------------------------------------------------------------------
@@ -497,6 +500,7 @@ class Repository(Reader):
         from recrawl.crawl.importer import Importer  # lazy: loads the parser
         from recrawl.lab.formats.version_rows import Window  # lazy: loads pyarrow
         from recrawl.repository import exchange  # lazy: loads pyarrow
+        from recrawl.repository.results.runs import Import  # lazy: for commands that write
 
         kinds = {Path(file): kind or exchange.kind_of(Path(file)) for file in files}
         lists = [str(file) for file, kind in kinds.items() if kind is None]
@@ -646,6 +650,8 @@ class Repository(Reader):
 
     @contextmanager
     def _writing(self, what: str, options: CrawlOptions, values: Settings, *, wait: bool) -> Iterator[Storage]:
+        from recrawl.crawl.reports.figures import renew  # lazy: for commands that write
+
         self.close()  # reading opens the files again, as they are then
         with opening.held(
             self.folder, what, options, values, wait=patience(wait, self._notify), tell=self._notify
@@ -666,6 +672,8 @@ class Repository(Reader):
 
 def _report(progress: Callable[[Progress], None] | None, title: str, total: int | None, tally: RunCounts) -> None:
     if progress is not None:
+        from recrawl.repository.results.runs import Progress  # lazy: for commands that write
+
         kind: Literal["crawl", "cycle"] = "crawl" if title == "crawling" else "cycle"
         outcomes = tally.outcomes.copy()
         progress(

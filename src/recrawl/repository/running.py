@@ -17,7 +17,8 @@ from pathlib import Path
 
 from recrawl.crawl.tally import RunCounts
 from recrawl.repository.opening import system_clock
-from recrawl.repository.results.values import Row, counts
+from recrawl.repository.results.runs import counts
+from recrawl.repository.results.values import Row
 from recrawl.times import span
 
 _NAME = "progress.json"

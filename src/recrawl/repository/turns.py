@@ -28,7 +28,7 @@ from recrawl.record.storage import Storage
 from recrawl.repository.marks import due_pages
 from recrawl.repository.opening import Notify, held, load, options_of, silent, with_bytes
 from recrawl.repository.reader import Reader
-from recrawl.repository.results.values import Report, counts
+from recrawl.repository.results.runs import Report, counts
 from recrawl.repository.running import shown
 from recrawl.settings import Settings
 from recrawl.times import next_allowed

@@ -12,7 +12,7 @@ import recrawl
 from recrawl import Answer, Request
 from recrawl.errors import RecrawlError
 from recrawl.repository.opening import TEMPORARY_ERRORS
-from recrawl.repository.results.values import Report
+from recrawl.repository.results.runs import Report
 
 Chain = Sequence[Answer]
 """One visit: its redirects in order, then its last answer."""

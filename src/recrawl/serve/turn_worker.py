@@ -25,7 +25,7 @@ from typing import Any
 
 from recrawl.cluster.opening import is_cluster, open_repository
 from recrawl.errors import RecrawlError
-from recrawl.repository.results.values import Progress, counts
+from recrawl.repository.results.runs import Progress, counts
 from recrawl.repository.turns import CountsCallback, Tally, Turn, summary_of, take, tally_of
 
 _INTERVAL = 1.0

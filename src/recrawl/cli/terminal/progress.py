@@ -25,7 +25,7 @@ from rich.progress import (
 )
 
 from recrawl.model import Outcome
-from recrawl.repository.results.values import Progress as RunProgress
+from recrawl.repository.results.runs import Progress as RunProgress
 from recrawl.repository.results.words import PROGRESS
 
 _VARIABLE = "RECRAWL_PROGRESS"

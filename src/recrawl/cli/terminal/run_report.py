@@ -13,7 +13,7 @@ import typer
 from recrawl.cli.terminal.output import as_json, count, note, say
 from recrawl.model import NOT_FAILED, SKIPPED, Outcome
 from recrawl.repository.results.failures import in_words
-from recrawl.repository.results.values import Progress, Report, counts
+from recrawl.repository.results.runs import Progress, Report, counts
 from recrawl.times import span
 
 _MOST_WARNINGS = 10

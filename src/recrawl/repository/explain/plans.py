@@ -10,7 +10,8 @@ from recrawl.crawl.reports.change_probability import change_probabilities
 from recrawl.crawl.reports.next_plan import CyclePlan, next_plan
 from recrawl.learn.value import objectives
 from recrawl.record.storage import Storage
-from recrawl.repository.results.values import Plan, PlannedVisit, Row
+from recrawl.repository.results.runs import Plan, PlannedVisit
+from recrawl.repository.results.values import Row
 from recrawl.settings import Settings
 
 OBJECTIVES = objectives.OBJECTIVES
