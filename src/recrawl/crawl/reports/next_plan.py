@@ -39,7 +39,7 @@ class CyclePlan:
     allowance: Allowance
     batches: list[Picks]
     line: list[Picks]
-    """All pages that the policy would choose with an unlimited budget if nothing changed."""
+    """All pages that the policy would choose with an unlimited budget if nothing changed; empty if not asked for."""
 
     @property
     def pages(self) -> Pages:
@@ -111,9 +111,9 @@ def next_plan(
     seed: int,
     *,
     seconds: float = math.inf,
-    ranked: bool = False,
+    ranked: int | None = None,
 ) -> CyclePlan:
-    """The plan of a cycle that began now; `ranked` adds the rank of all pages."""
+    """The plan of a cycle that began now; with the ranks of all pages if the page `ranked` is not planned."""
     check_needs(policy)
     visits = limits.within(limits.budget_of(budget, repository.store, options), options, seconds)
     row = _cycle_row(repository, options, policy, visits, seed)
@@ -125,7 +125,7 @@ def next_plan(
     for _ in drive(chooser, world, book, visits, row.seed):
         pass
     everything = _Unchanged()
-    if ranked:
+    if ranked is not None and not any(ranked in picks.pages for picks in world.picks):
         for _ in drive(policy, everything, chooser.without_rechecks(book), len(book), row.seed):
             pass
     return CyclePlan(row, book, allowance, world.picks, everything.picks)

@@ -77,7 +77,7 @@ def reasons(
     numbers: dict[str, Any] | None = None
     try:
         policy, budget, seed = make_policy(values["policy"]), values["budget"], values["seed"]
-        plan = next_plan(repository, options or options_of(values), policy, budget, seed, ranked=True)
+        plan = next_plan(repository, options or options_of(values), policy, budget, seed, ranked=page["id"])
         chance = float(change_probabilities(store, policy, plan.book, np.array([page["id"]]))[0])
         probability = None if math.isnan(chance) else chance
         numbers = {**_numbers(plan, page["id"], values["policy"]), "probability": probability}
