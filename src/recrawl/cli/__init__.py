@@ -111,9 +111,8 @@ _TAKE_MINUS = {"diff", "search", "config"}
 
 
 def main() -> None:
-    """Run the command `recrawl`."""
+    """Run the command `recrawl`; `recrawl.__main__` calls this."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # end like on Ctrl-C: temporary files are removed
-    gc.set_threshold(50_000, 20, 20)  # imports make many objects and hardly a reference cycle
     code = invoke(sys.argv[1:])
     gc.freeze()  # the interpreter would search all modules for cycles at its end, several times
     sys.exit(code)
