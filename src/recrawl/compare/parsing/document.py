@@ -12,7 +12,6 @@ import re
 import numpy as np
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
-from recrawl.compare.parsing.nesting import attributes, effort
 from recrawl.errors import Unreadable
 
 _LESS_THAN = ord("<")
@@ -47,6 +46,8 @@ def parse(html: str) -> LexborHTMLParser:
     coded = html.encode("utf-8", "ignore")
     tags = int(np.count_nonzero(np.frombuffer(coded, np.uint8) == _LESS_THAN))  # ten times as fast as `count`
     if (tags > _FEW_TAGS and _risky(html, tags)) or _has_heavy_tag(html):
+        from recrawl.compare.parsing.nesting import effort  # lazy: few pages need an estimate
+
         steps, depth = effort(html, _MAX_STEPS)
         if steps > _MAX_STEPS:
             raise Unreadable(
@@ -71,6 +72,8 @@ def _has_heavy_tag(html: str) -> bool:
     while start < end:
         last = html.rfind(">", start, start + _LONG_TAG)
         if last < 0:
+            from recrawl.compare.parsing.nesting import attributes  # lazy: few pages have such a tag
+
             return any(attributes(html, tag.start()) > _MANY_ATTRIBUTES for tag in _OPEN_TAG.finditer(html))
         start = last + 1
     return False
