@@ -18,7 +18,7 @@ from recrawl.crawl.hints.hint_codec import hints_file, hints_for
 from recrawl.crawl.state.array_files import read_arrays, write_arrays
 from recrawl.crawl.state.link_graph import links_of
 from recrawl.errors import UsageError
-from recrawl.learn.shocks.url_templates import index_pages, url_templates
+from recrawl.learn.shocks.url_templates import templates_and_indexes
 from recrawl.learn.structure.directories import places
 from recrawl.learn.structure.neighbours import fitted
 from recrawl.learn.value.importance import arrivals
@@ -42,8 +42,8 @@ def equip(book: Book, repository: Storage, cycle: CycleRow, needs: frozenset[str
     if "folders" in needs:
         add_folders(book, repository.store)
     if "forms" in needs:
-        pages = repository.store.pages
-        book.form, book.index = url_templates(pages.urls())[: len(book)], index_pages(pages.urls())[: len(book)]
+        form, index = templates_and_indexes(repository.store.pages.urls())
+        book.form, book.index = form[: len(book)], index[: len(book)]
     if "links" in needs:
         book.links = _links(book, repository, cycle, begin=begin)
     if "arrivals" in needs:
