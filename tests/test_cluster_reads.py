@@ -369,7 +369,6 @@ def test_what_a_cluster_cannot_do_it_says(crawled: Crawled) -> None:
         ("check", "--repair"): "workers of its shards",
         ("import", __file__): "workers of its shards",
         ("move", "--to", "sqlite"): "workers of its shards",
-        ("chunks",): "with a sink",
     }
     for words, reason in refused.items():
         said = whole.run(*words, code=None)
