@@ -367,7 +367,6 @@ def test_what_a_cluster_cannot_do_it_says(crawled: Crawled) -> None:
         ("cycle", "--dry-run"): "round by round",
         ("anchor",): "name one site",
         ("check", "--repair"): "workers of its shards",
-        ("import", __file__): "workers of its shards",
         ("move", "--to", "sqlite"): "workers of its shards",
     }
     for words, reason in refused.items():

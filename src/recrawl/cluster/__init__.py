@@ -14,7 +14,7 @@ coordinator        starts and finishes runs
 cycle_coordinator  settles the rounds of a cycle
 run_requests       runs asked for and followed by a command
 repository         `ClusterRepository`: what the commands use
-checking           all shards checked, as by `recrawl check`
+commands/          commands that do more than to ask for a run
 overview           what a cluster is doing; shards moved, nodes drained
 opening            open a repository as what it is
 search_server      searches in the index of a shard, answered by its worker

@@ -1,4 +1,4 @@
-"""Ask for a crawl, cycle, recheck or removal in all shards, and follow it: what the commands do in a cluster.
+"""Ask for a crawl, cycle, recheck, removal or import in all shards, and follow it: what the commands do in a cluster.
 
 Settings travel with the request: workers use those of the moment at which it was made. A cycle that was stopped is
 resumed by the next request for one, with its own policy and budget.
@@ -14,8 +14,7 @@ from typing import Any, Literal
 from recrawl.choose import describe, make_policy
 from recrawl.choose.shards.splitting import why_one_shard
 from recrawl.cluster.layout import Layout
-from recrawl.cluster.shard_parts import from_row, joined
-from recrawl.crawl.tally import RunCounts
+from recrawl.crawl.tally import RunCounts, from_row, joined
 from recrawl.errors import RepositoryBusy, StorageFailure, UsageError
 from recrawl.record.store.postgres.cluster.runs import RunRow
 from recrawl.record.store.postgres.cluster.store import ClusterStore
@@ -25,7 +24,7 @@ from recrawl.settings import Settings
 _POLL = 0.2
 _ABSENT = 5.0
 """Seconds without a worker, a coordinator or the database after which the user is told."""
-Kind = Literal["crawl", "cycle", "recheck", "rm"]
+Kind = Literal["crawl", "cycle", "recheck", "rm", "import"]
 
 
 def request_run(

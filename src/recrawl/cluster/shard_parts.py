@@ -1,4 +1,4 @@
-"""A shard's part of a run: the ordinary crawl, cycle, recheck or removal of its repository, under its lease.
+"""A shard's part of a run: the ordinary crawl, cycle, recheck, removal or import of its repository, under its lease.
 
 A cycle that was interrupted is resumed, on any machine: what it began with is in the object store, what it has visited
 in the database, what it was allowed in the journal of its rounds.
@@ -22,8 +22,9 @@ from recrawl.cluster.shard_links import ShardLinks
 from recrawl.cluster.shard_rounds import ShardChooser, TableRounds
 from recrawl.crawl import cycles
 from recrawl.crawl.options import CrawlOptions, Ownership
+from recrawl.crawl.reports.figures import renew
 from recrawl.crawl.state.limits import ShardPart, pause_of, visitable
-from recrawl.crawl.tally import RunCounts
+from recrawl.crawl.tally import RunCounts, as_row, joined
 from recrawl.crawl.visits.servers import Servers
 from recrawl.model import Outcome
 from recrawl.record.rows import CycleRow
@@ -34,6 +35,8 @@ from recrawl.repository import opening, turns
 from recrawl.repository.seeds import drop_pages, without_seeds
 from recrawl.settings import Settings
 
+OVERRIDES = ("allow_private", "delay", "change", "order")
+"""Options of a run that override settings of the crawler."""
 _POLL = 0.25
 _COMMIT_SECONDS = 5.0
 """Each commit puts an object, so that there are fewer of them than in a crawl that writes to its own disk."""
@@ -70,12 +73,17 @@ class PartOfRun:
 
     def make(self) -> None:
         """Do the part, from the beginning or from where it was interrupted."""
-        parts = {"crawl": self._crawl, "cycle": self._cycle, "recheck": self._recheck, "rm": self._remove}
+        parts = {
+            "crawl": self._crawl,
+            "cycle": self._cycle,
+            "recheck": self._recheck,
+            "rm": self._remove,
+            "import": self._import,
+        }
         parts[self._run.kind]()
 
     def _shard_options(self) -> CrawlOptions:
-        names = ("allow_private", "delay", "change", "order")
-        given = {name: self._given[name] for name in names if name in self._given}
+        given = {name: self._given[name] for name in OVERRIDES if name in self._given}
         options = opening.with_bytes(opening.options_of(self._values, **given), self._given.get("bytes", ""))
         layout = self._shard.layout
         return replace(
@@ -177,7 +185,31 @@ class PartOfRun:
         with self._held() as storage:
             former = [seed for seed in self._values.seeds if seed.url in removed]
             self._counts.found = drop_pages(storage, options, former)
+            renew(storage.store, options.clock())
         self._report(DONE)
+
+    def _import(self) -> None:
+        """Record the URLs and histories that the command has divided among the shards."""
+        from recrawl.cluster.commands.imports import forget, handed_over  # lazy: loads pyarrow
+        from recrawl.repository.exchange import take_in  # lazy: loads pyarrow
+
+        shard, given = self._shard, self._given["import"]
+
+        def done(pages: int, _total: int) -> None:
+            self._progress(RunCounts(found=pages))
+
+        self._report(RUNNING)
+        with self._held() as storage:
+            assert storage.remote is not None
+            blobs = storage.remote.blobs
+            with handed_over(blobs, shard.number, given) as (urls, archive):
+                counts, _, finished = take_in(storage, self._options, urls, archive, progress=done, stop=shard.stop)
+            self._ended(counts)
+            if not finished:
+                return
+            renew(storage.store, self._options.clock())
+        self._report(DONE)
+        forget(blobs, shard.number, given)
 
     def _cycle(self) -> None:
         shard, run, resumed = self._shard, self._run, True
@@ -240,36 +272,3 @@ class PartOfRun:
     def _row(self, storage: Storage) -> CycleRow | None:
         """The row of this run in the shard's store."""
         return next((row for row in storage.store.cycles.newest(limit=20) if row.id == self._run.id), None)
-
-
-def joined(one: RunCounts, other: RunCounts) -> RunCounts:
-    """The counts of two runs together."""
-    return RunCounts(
-        outcomes=one.outcomes + other.outcomes,
-        failures=one.failures + other.failures,
-        received=one.received + other.received,
-        found=one.found + other.found,
-        waiting=other.waiting,
-        url=other.url,
-        requisites=one.requisites + other.requisites,
-        requisite_bytes=one.requisite_bytes + other.requisite_bytes,
-        warnings=[*one.warnings, *other.warnings],
-    )
-
-
-def as_row(counts: RunCounts) -> dict[str, Any]:
-    """Counts as JSON."""
-    names = ("received", "found", "waiting", "url", "requisites", "requisite_bytes")
-    return {
-        "outcomes": {outcome.name.lower(): number for outcome, number in counts.outcomes.items()},
-        "failures": dict(counts.failures),
-        "warnings": counts.warnings[:100],
-        **{name: getattr(counts, name) for name in names},
-    }
-
-
-def from_row(row: dict[str, Any]) -> RunCounts:
-    """Counts from JSON; empty from an empty row."""
-    plain = {name: value for name, value in row.items() if name not in ("outcomes", "failures")}
-    outcomes = Counter({Outcome[name.upper()]: number for name, number in row.get("outcomes", {}).items()})
-    return RunCounts(outcomes=outcomes, failures=Counter(row.get("failures", {})), **plain)

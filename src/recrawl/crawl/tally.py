@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 from recrawl.model import Outcome
 
@@ -37,6 +38,39 @@ class RunCounts:
     def visits(self) -> int:
         """All visits, with any outcome."""
         return sum(self.outcomes.values())
+
+
+def joined(one: RunCounts, other: RunCounts) -> RunCounts:
+    """The counts of two runs together."""
+    return RunCounts(
+        outcomes=one.outcomes + other.outcomes,
+        failures=one.failures + other.failures,
+        received=one.received + other.received,
+        found=one.found + other.found,
+        waiting=other.waiting,
+        url=other.url,
+        requisites=one.requisites + other.requisites,
+        requisite_bytes=one.requisite_bytes + other.requisite_bytes,
+        warnings=[*one.warnings, *other.warnings],
+    )
+
+
+def as_row(counts: RunCounts) -> dict[str, Any]:
+    """Counts as JSON."""
+    names = ("received", "found", "waiting", "url", "requisites", "requisite_bytes")
+    return {
+        "outcomes": {outcome.name.lower(): number for outcome, number in counts.outcomes.items()},
+        "failures": dict(counts.failures),
+        "warnings": counts.warnings[:100],
+        **{name: getattr(counts, name) for name in names},
+    }
+
+
+def from_row(row: dict[str, Any]) -> RunCounts:
+    """Counts from JSON; empty from an empty row."""
+    plain = {name: value for name, value in row.items() if name not in ("outcomes", "failures")}
+    outcomes = Counter({Outcome[name.upper()]: number for name, number in row.get("outcomes", {}).items()})
+    return RunCounts(outcomes=outcomes, failures=Counter(row.get("failures", {})), **plain)
 
 
 class RowNumbers:
