@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from recrawl.choose import Policy, describe
 from recrawl.cluster.layout import Layout, layout_of
-from recrawl.cluster.run_requests import Kind, counts_of, follow_run, request_run, stopped_cycle
+from recrawl.cluster.run_requests import Kind, counts_of, cycle_of, follow_run, request_run, stopped_cycle
 from recrawl.cluster.shard_parts import OVERRIDES
 from recrawl.crawl.reports.figures import renew
 from recrawl.crawl.tally import RunCounts
@@ -17,7 +17,7 @@ from recrawl.record.store.postgres.gathered.connection import WORKERS_WRITE
 from recrawl.repository.lookup import When, origin_of, seconds
 from recrawl.repository.opening import patience, seconds_of
 from recrawl.repository.repository import Repository
-from recrawl.repository.results.values import Import, Progress, Removal, Report, SearchHits, counts
+from recrawl.repository.results.values import Import, Plan, Progress, Removal, Report, SearchHits, counts
 from recrawl.repository.running import Running
 from recrawl.settings import write_seeds
 
@@ -32,6 +32,11 @@ _Report = Callable[[Progress], None] | None
 
 def _never() -> bool:
     return False
+
+
+def _text_of(policy: str | Policy | None) -> str:
+    """A policy as it is sent to workers; empty for that of the settings."""
+    return policy if isinstance(policy, str) else describe(policy) if policy else ""
 
 
 class ClusterRepository(Repository):
@@ -125,9 +130,33 @@ class ClusterRepository(Repository):
         if fetch is not None:
             raise UsageError("the workers of a cluster download pages themselves; 'fetch' works on one machine only")
         given = {"allow_private": allow_private, "delay": delay, "change": change, "bytes": bytes}
-        text = policy if isinstance(policy, str) else describe(policy) if policy else ""
         return self._run(
-            "cycle", given, time_limit, wait=wait, progress=progress, stop=stop, policy=text, budget=budget
+            *("cycle", given, time_limit),
+            wait=wait,
+            progress=progress,
+            stop=stop,
+            policy=_text_of(policy),
+            budget=budget,
+        )
+
+    def plan(
+        self,
+        *,
+        budget: float | None = None,
+        policy: str | Policy | None = None,
+        bytes: str = "",  # noqa: A002
+        time_limit: str | float | None = None,
+        allow_private: bool = False,
+        delay: float | None = None,
+        change: str = "",
+    ) -> Plan:
+        """What `cycle` would visit with these options in all shards, and why; without any request."""
+        from recrawl.cluster.commands.planning import PlannedCycle, plan_shards  # lazy: few commands plan
+
+        given = {"allow_private": allow_private, "delay": delay, "change": change, "bytes": bytes}
+        chosen, amount = cycle_of(self.settings, self.layout.shards, _text_of(policy), budget)
+        return plan_shards(
+            self.folder, self.settings, PlannedCycle(chosen, amount, seconds_of(time_limit), given, self.now())
         )
 
     def abandon_cycle(self, *, wait: bool = False) -> int | None:

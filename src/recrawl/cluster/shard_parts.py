@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,10 +16,11 @@ from typing import Any
 
 from recrawl.choose import Policy, make_policy
 from recrawl.choose.protocol import Chooser
+from recrawl.choose.shards.splitting import Stage
 from recrawl.cluster.layout import Layout
 from recrawl.cluster.lease_keeper import LeaseKeeper
 from recrawl.cluster.shard_links import ShardLinks
-from recrawl.cluster.shard_rounds import ShardChooser, TableRounds
+from recrawl.cluster.shard_rounds import Journal, ShardChooser, TableRounds
 from recrawl.crawl import cycles
 from recrawl.crawl.options import CrawlOptions, Ownership
 from recrawl.crawl.reports.figures import renew
@@ -67,7 +68,7 @@ class PartOfRun:
         shard.layout.prepare_folder(shard.folder, shard.number, run.settings)
         self._values: Settings = opening.load(shard.folder)
         self._given: dict[str, Any] = json.loads(run.options)
-        self._options = self._shard_options()
+        self._options = shard_options(shard.layout, shard.number, run.id, self._values, self._given)
         self._counts, self._latest = RunCounts(), RunCounts()
         """Those of what has ended, and of what runs."""
 
@@ -81,19 +82,6 @@ class PartOfRun:
             "import": self._import,
         }
         parts[self._run.kind]()
-
-    def _shard_options(self) -> CrawlOptions:
-        given = {name: self._given[name] for name in OVERRIDES if name in self._given}
-        options = opening.with_bytes(opening.options_of(self._values, **given), self._given.get("bytes", ""))
-        layout = self._shard.layout
-        return replace(
-            options,
-            ownership=Ownership(self._shard.number, layout.shard_of_url, self._run.id),
-            per_second=options.per_second / layout.shards,
-            requisite_budget=-(-options.requisite_budget // layout.shards),
-            requisite_bytes=options.requisite_bytes / layout.shards,
-            commit_seconds=_COMMIT_SECONDS,
-        )
 
     def _held(self) -> AbstractContextManager[Storage]:
         shard, kind = self._shard, self._run.kind
@@ -221,8 +209,7 @@ class PartOfRun:
                     return
                 self._report(RUNNING)
                 self._run, part = started, self._part()
-                spending = replace(self._options.spending, bytes=self._options.spending.bytes * part.share)
-                options = replace(self._options, spending=spending)
+                options = with_share(self._options, part.share)
                 policy, visits = make_policy(run.policy), started.visits or 1
                 controls, links = self._controls(part), self._links(storage)
                 summary = cycles.cycle(storage, options, policy, visits, run.seed, controls, incoming=links)
@@ -242,17 +229,9 @@ class PartOfRun:
         return run
 
     def _part(self) -> ShardPart:
-        shard, journal, run = self._shard, self._shard.cluster.rounds, self._run.id
-        parts = shard.cluster.runs.shards(run)
-        share = max(1, parts[shard.number].pages) / max(1, sum(max(1, part.pages) for part in parts.values()))
-
-        def chooser(policy: Policy, spent: int) -> Chooser:
-            def rounds(stages: Any) -> TableRounds:
-                return TableRounds(journal, run, shard.number, stages, self._wait, spent=spent)
-
-            return ShardChooser(policy, shard.number, shard.layout.shards, rounds)
-
-        return ShardPart(share, chooser)
+        shard, run = self._shard, self._run.id
+        pages = {part.shard: part.pages for part in shard.cluster.runs.shards(run).values()}
+        return part_of_shard(shard.cluster.rounds, run, shard.number, shard.layout.shards, pages, self._wait)
 
     def _made_before(self, storage: Storage) -> bool:
         """Whether the cycle of this run is finished; one of another run that never ended is given up."""
@@ -272,3 +251,36 @@ class PartOfRun:
     def _row(self, storage: Storage) -> CycleRow | None:
         """The row of this run in the shard's store."""
         return next((row for row in storage.store.cycles.newest(limit=20) if row.id == self._run.id), None)
+
+
+def shard_options(layout: Layout, shard: int, run: int, values: Settings, given: Mapping[str, Any]) -> CrawlOptions:
+    """The options of a shard: limits that concern all sites together are divided."""
+    overrides = {name: given[name] for name in OVERRIDES if name in given}
+    options = opening.with_bytes(opening.options_of(values, **overrides), given.get("bytes", ""))
+    return replace(
+        options,
+        ownership=Ownership(shard, layout.shard_of_url, run),
+        per_second=options.per_second / layout.shards,
+        requisite_budget=-(-options.requisite_budget // layout.shards),
+        requisite_bytes=options.requisite_bytes / layout.shards,
+        commit_seconds=_COMMIT_SECONDS,
+    )
+
+
+def with_share(options: CrawlOptions, share: float) -> CrawlOptions:
+    """The options of a shard for a cycle: it receives its share of the bytes."""
+    return replace(options, spending=replace(options.spending, bytes=options.spending.bytes * share))
+
+
+def part_of_shard(
+    journal: Journal, run: int, shard: int, shards: int, pages: Mapping[int, int], wait: Callable[[], bool]
+) -> ShardPart:
+    """A shard's part of a cycle, given the number of pages of each shard that has joined it."""
+
+    def chooser(policy: Policy, spent: int) -> Chooser:
+        def rounds(stages: Iterable[Stage]) -> TableRounds:
+            return TableRounds(journal, run, shard, stages, wait, spent=spent)
+
+        return ShardChooser(policy, shard, shards, rounds)
+
+    return ShardPart(max(1, pages[shard]) / max(1, sum(max(1, own) for own in pages.values())), chooser)

@@ -16,7 +16,6 @@ from recrawl.crawl.reports.figures import renew
 from recrawl.errors import NotKnown, UsageError
 from recrawl.record import storage
 from recrawl.record.storage import Storage
-from recrawl.record.store.location import shards_of
 from recrawl.repository import marks, opening
 from recrawl.repository.lookup import When, origin_of, seconds
 from recrawl.repository.opening import Notify, patience, seconds_of, silent, with_bytes
@@ -303,8 +302,6 @@ class Repository(Reader):
         """What `cycle` would visit with these options, and why; without any request."""
         from recrawl.repository.explain import plans  # lazy: loads the policies
 
-        if shards_of(self.folder):
-            raise UsageError("the shards of a cluster plan round by round; 'recrawl why URL' explains one page")
         options = with_bytes(self.options(allow_private=allow_private, delay=delay, change=change), bytes)
         with Storage(self.folder) as own:  # a connection of its own: planning needs temporary tables
             return plans.plan(own, self.settings, options, policy=policy, budget=budget, seconds=seconds_of(time_limit))

@@ -2,4 +2,5 @@
 
 checking    all shards checked, as by `recrawl check`
 imports     URLs and histories divided by shard, and handed over to the workers by the object store
+planning    what a cycle would visit, as by `recrawl cycle --dry-run`
 """
