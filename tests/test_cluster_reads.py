@@ -365,7 +365,6 @@ def test_what_a_cluster_cannot_do_it_says(crawled: Crawled) -> None:
     whole = crawled[0]
     refused = {
         ("anchor",): "name one site",
-        ("check", "--repair"): "workers of its shards",
         ("move", "--to", "sqlite"): "workers of its shards",
     }
     for words, reason in refused.items():

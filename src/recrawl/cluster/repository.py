@@ -13,7 +13,6 @@ from recrawl.cluster.shard_parts import OVERRIDES
 from recrawl.crawl.reports.figures import renew
 from recrawl.crawl.tally import RunCounts
 from recrawl.errors import RecrawlError, RepositoryError, UsageError
-from recrawl.record.store.postgres.gathered.connection import WORKERS_WRITE
 from recrawl.repository.lookup import When, origin_of, seconds
 from recrawl.repository.opening import patience, seconds_of
 from recrawl.repository.repository import Repository
@@ -200,11 +199,11 @@ class ClusterRepository(Repository):
         return imported(report.found, report.outcomes, divided.refused)
 
     def check(self, *, repair: bool = False, wait: bool = False) -> CheckReport:
-        """Verify database and archive of every shard against each other."""
-        from recrawl.cluster.commands.checking import check_shards  # lazy: few commands check
+        """Verify database and archive of every shard; with `repair` its worker does it, and mends its index too."""
+        from recrawl.cluster.commands.checking import check_shards, repaired_shards  # lazy: few commands check
 
         if repair:
-            raise UsageError(f"{WORKERS_WRITE}, so that nothing is repaired; 'recrawl check' says what is wrong")
+            return repaired_shards(self.folder, self._finished("check", {}, "checked", wait=wait).cycle)
         self.close()
         wait_for = patience(wait, self._notify)
         return check_shards(self.folder, self.settings, self.options(), wait=wait_for, tell=self._notify)

@@ -1,4 +1,4 @@
-"""Ask for a crawl, cycle, recheck, removal or import in all shards, and follow it: what the commands do in a cluster.
+"""Ask for a run of all shards (a crawl, cycle, recheck, removal, import or check), and follow it, as the commands do.
 
 Settings travel with the request: workers use those of the moment at which it was made. A cycle that was stopped is
 resumed by the next request for one, with its own policy and budget.
@@ -24,7 +24,7 @@ from recrawl.settings import Settings
 _POLL = 0.2
 _ABSENT = 5.0
 """Seconds without a worker, a coordinator or the database after which the user is told."""
-Kind = Literal["crawl", "cycle", "recheck", "rm", "import"]
+Kind = Literal["crawl", "cycle", "recheck", "rm", "import", "check"]
 
 
 def request_run(

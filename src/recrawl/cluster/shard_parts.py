@@ -1,4 +1,4 @@
-"""A shard's part of a run: the ordinary crawl, cycle, recheck, removal or import of its repository, under its lease.
+"""A shard's part of a run: the ordinary crawl, cycle, removal, import or check of its repository, under its lease.
 
 A cycle that was interrupted is resumed, on any machine: what it began with is in the object store, what it has visited
 in the database, what it was allowed in the journal of its rounds.
@@ -8,31 +8,30 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from recrawl.choose import Policy, make_policy
-from recrawl.choose.protocol import Chooser
-from recrawl.choose.shards.splitting import Stage
+from recrawl.choose import make_policy
 from recrawl.cluster.layout import Layout
 from recrawl.cluster.lease_keeper import LeaseKeeper
 from recrawl.cluster.shard_links import ShardLinks
-from recrawl.cluster.shard_rounds import Journal, ShardChooser, TableRounds
+from recrawl.cluster.shard_rounds import part_of_shard
 from recrawl.crawl import cycles
 from recrawl.crawl.options import CrawlOptions, Ownership
 from recrawl.crawl.reports.figures import renew
 from recrawl.crawl.state.limits import ShardPart, pause_of, visitable
 from recrawl.crawl.tally import RunCounts, as_row, joined
 from recrawl.crawl.visits.servers import Servers
+from recrawl.errors import RepositoryBusy
 from recrawl.model import Outcome
 from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
 from recrawl.record.store.postgres.cluster.runs import DONE, IDLE, RUNNING, RunRow
 from recrawl.record.store.postgres.cluster.store import ClusterStore
-from recrawl.repository import opening, turns
+from recrawl.repository import checking, opening, turns
 from recrawl.repository.seeds import drop_pages, without_seeds
 from recrawl.settings import Settings
 
@@ -80,18 +79,20 @@ class PartOfRun:
             "recheck": self._recheck,
             "rm": self._remove,
             "import": self._import,
+            "check": self._check,
         }
         parts[self._run.kind]()
 
     def _held(self) -> AbstractContextManager[Storage]:
         shard, kind = self._shard, self._run.kind
-        schema = shard.layout.target.of_shard(shard.number).schema
+        wait, lease = self._end_writer, shard.keeper.lease
+        return opening.held(shard.folder, kind, self._options, self._values, wait=wait, lease=lease)
 
-        def wait(_holder: str) -> bool:
-            shard.cluster.end_writer(schema)  # it hangs, or it is cut off: this worker has the lease
-            return shard.wait(_POLL)
-
-        return opening.held(shard.folder, kind, self._options, self._values, wait=wait, lease=shard.keeper.lease)
+    def _end_writer(self, _holder: str) -> bool:
+        """End whoever still writes: it hangs, or it is cut off, since this worker has the lease."""
+        shard = self._shard
+        shard.cluster.end_writer(shard.layout.target.of_shard(shard.number).schema)
+        return shard.wait(_POLL)
 
     def _wait(self) -> bool:
         """Wait for what other processes write; False if the part must end."""
@@ -109,8 +110,8 @@ class PartOfRun:
     def _so_far(self) -> RunCounts:
         return joined(self._counts, self._latest)
 
-    def _report(self, state: str) -> None:
-        self._shard.cluster.runs.report(self._run.id, self._shard.number, state, as_row(self._so_far()))
+    def _report(self, state: str, **more: Any) -> None:
+        self._shard.cluster.runs.report(self._run.id, self._shard.number, state, as_row(self._so_far()) | more)
 
     def _wait_for_servers(self, storage: Storage) -> bool:
         """Wait as long as the slowest server wants between two requests: another process may have sent the last one."""
@@ -199,6 +200,25 @@ class PartOfRun:
         self._report(DONE)
         forget(blobs, shard.number, given)
 
+    def _check(self) -> None:
+        """Check and repair the shard, and the index on this machine; what was found is reported with the counts."""
+        shard = self._shard
+
+        def go_on() -> None:
+            if shard.stop():
+                raise RepositoryBusy("the check was interrupted")
+
+        self._report(RUNNING)
+        report = checking.check(
+            *(shard.folder, self._values, self._options),
+            repair=True,
+            wait=self._end_writer,
+            tell=opening.silent,
+            lease=shard.keeper.lease,
+            go_on=go_on,
+        )
+        self._report(DONE, check=report.as_dict())
+
     def _cycle(self) -> None:
         shard, run, resumed = self._shard, self._run, True
         with self._held() as storage:
@@ -270,17 +290,3 @@ def shard_options(layout: Layout, shard: int, run: int, values: Settings, given:
 def with_share(options: CrawlOptions, share: float) -> CrawlOptions:
     """The options of a shard for a cycle: it receives its share of the bytes."""
     return replace(options, spending=replace(options.spending, bytes=options.spending.bytes * share))
-
-
-def part_of_shard(
-    journal: Journal, run: int, shard: int, shards: int, pages: Mapping[int, int], wait: Callable[[], bool]
-) -> ShardPart:
-    """A shard's part of a cycle, given the number of pages of each shard that has joined it."""
-
-    def chooser(policy: Policy, spent: int) -> Chooser:
-        def rounds(stages: Iterable[Stage]) -> TableRounds:
-            return TableRounds(journal, run, shard, stages, wait, spent=spent)
-
-        return ShardChooser(policy, shard, shards, rounds)
-
-    return ShardPart(max(1, pages[shard]) / max(1, sum(max(1, own) for own in pages.values())), chooser)

@@ -14,10 +14,11 @@ from typing import Protocol, cast
 import numpy as np
 
 from recrawl.book import Book
-from recrawl.choose.protocol import Choice, Policy
+from recrawl.choose.protocol import Choice, Chooser, Policy
 from recrawl.choose.shards.offers import Cut, Offer
 from recrawl.choose.shards.rounds import ShardSide, take_part
 from recrawl.choose.shards.splitting import Ask, Splittable, Stage
+from recrawl.crawl.state.limits import ShardPart
 from recrawl.record.store.postgres.cluster.rounds import Arrival, RoundRow
 
 END = ""
@@ -182,3 +183,17 @@ class ShardChooser:
         rounds = self._rounds(self._policy.stages(budget))
         yield from take_part(self._policy.begin(book, budget, own), rounds)
         self._ended = rounds.ended
+
+
+def part_of_shard(
+    journal: Journal, run: int, shard: int, shards: int, pages: Mapping[int, int], wait: Callable[[], bool]
+) -> ShardPart:
+    """A shard's part of a cycle, given the number of pages of each shard that has joined it."""
+
+    def chooser(policy: Policy, spent: int) -> Chooser:
+        def rounds(stages: Iterable[Stage]) -> TableRounds:
+            return TableRounds(journal, run, shard, stages, wait, spent=spent)
+
+        return ShardChooser(policy, shard, shards, rounds)
+
+    return ShardPart(max(1, pages[shard]) / max(1, sum(max(1, own) for own in pages.values())), chooser)

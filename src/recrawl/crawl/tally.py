@@ -9,6 +9,7 @@ from typing import Any
 from recrawl.model import Outcome
 
 _OUTCOMES = tuple(Outcome)
+_NUMBERS = ("received", "found", "waiting", "url", "requisites", "requisite_bytes")
 
 
 @dataclass(slots=True)
@@ -57,18 +58,17 @@ def joined(one: RunCounts, other: RunCounts) -> RunCounts:
 
 def as_row(counts: RunCounts) -> dict[str, Any]:
     """Counts as JSON."""
-    names = ("received", "found", "waiting", "url", "requisites", "requisite_bytes")
     return {
         "outcomes": {outcome.name.lower(): number for outcome, number in counts.outcomes.items()},
         "failures": dict(counts.failures),
         "warnings": counts.warnings[:100],
-        **{name: getattr(counts, name) for name in names},
+        **{name: getattr(counts, name) for name in _NUMBERS},
     }
 
 
 def from_row(row: dict[str, Any]) -> RunCounts:
-    """Counts from JSON; empty from an empty row."""
-    plain = {name: value for name, value in row.items() if name not in ("outcomes", "failures")}
+    """Counts from JSON, which may hold more; empty from an empty row."""
+    plain = {name: row[name] for name in (*_NUMBERS, "warnings") if name in row}
     outcomes = Counter({Outcome[name.upper()]: number for name, number in row.get("outcomes", {}).items()})
     return RunCounts(outcomes=outcomes, failures=Counter(row.get("failures", {})), **plain)
 

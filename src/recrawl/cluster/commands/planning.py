@@ -22,7 +22,8 @@ from recrawl.choose.budget.budgeted import RECHECK
 from recrawl.cluster.cycle_coordinator import CycleCoordinator
 from recrawl.cluster.layout import Layout, layout_of
 from recrawl.cluster.run_requests import visits_of_all
-from recrawl.cluster.shard_parts import part_of_shard, shard_options, with_share
+from recrawl.cluster.shard_parts import shard_options, with_share
+from recrawl.cluster.shard_rounds import part_of_shard
 from recrawl.crawl.reports.next_plan import CyclePlan, ReadyPlan
 from recrawl.crawl.state.limits import visitable
 from recrawl.record.shards.folders import reading_folder
