@@ -8,7 +8,7 @@ layout             where a cluster and its shards are; a new cluster
 lease_keeper       a lease that is renewed in the background
 worker             the worker of a shard
 shard_parts        a shard's part of a crawl, cycle or recheck
-shard_links        links of other shards for a shard
+shard_links        links and requisites of other shards for a shard
 shard_rounds       the rounds of a cycle as a shard sees them
 coordinator        starts and finishes runs
 cycle_coordinator  settles the rounds of a cycle

@@ -141,7 +141,7 @@ class PartOfRun:
 
     def _links(self, storage: Storage, wait: Callable[[], bool] | None = None) -> ShardLinks:
         shard = self._shard
-        return ShardLinks(shard.cluster.links, shard.number, storage.store, self._options, wait)
+        return ShardLinks(shard.cluster, shard.number, storage.store, self._options, wait)
 
     def _await_links(self) -> bool:
         """Nothing is left to visit: wait for links; False if all shards have nothing left, or the part must end."""

@@ -12,7 +12,7 @@ import numpy as np
 from recrawl.choose import Policy, describe, make_policy
 from recrawl.choose.protocol import work_of
 from recrawl.columns import DAY
-from recrawl.crawl.given_pages import IncomingLinks, add_pages, take_links
+from recrawl.crawl.given_pages import IncomingLinks, add_pages, fetch_requisites, take_links
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.anchors import named_anchors
 from recrawl.crawl.reports.summaries import summarise
@@ -111,7 +111,7 @@ def crawl(
         else:
             given = set()  # an interrupted cycle must find the same pages when it is resumed
         live.explore(done, given, skip_recent_failures=skip_recent_failures, more=more if incoming else None)
-        live.fetch_requisites()
+        fetch_requisites(live, incoming)
         finished = not controls.stop()
         if finished:
             finish_run(repository, options, live, row)
@@ -174,7 +174,7 @@ def cycle(
             stop=controls.stop,
         )
         if finished:
-            live.fetch_requisites()
+            fetch_requisites(live, incoming)
             finished = not controls.stop()
         if finished:
             finish_run(repository, options, live, row)
