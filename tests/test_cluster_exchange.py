@@ -141,3 +141,18 @@ def test_an_import_goes_on_with_another_worker_and_a_failed_one_leaves_nothing(
     counts = {row["url"]: (row["visits"], row["state"]) for row in repo.json("pages")}
     one, two = (f"http://{host}/" for host in HOSTS)
     assert counts == {one: (1, "live"), f"{one}a": (2, "live"), two: (2, "gone")}
+
+
+def test_warc_files_of_another_repository_are_imported(tmp_path: Path, new_cluster: NewCluster) -> None:
+    layout, repo, alone = new_cluster(2), Repo(tmp_path / "cluster"), Repo.create(tmp_path / "alone")
+    file = tmp_path / "pages.warc.gz"
+    with Site({"/": page("root", "/1"), "/1": page("walrus")}) as site:
+        one, two = (functools.partial(site.url, host=host) for host in HOSTS)
+        alone.crawl(one("/"), two("/"))
+    alone.run("export", file)
+    with clusters.working(ClusterCoordinator(layout), *clusters.workers(layout, tmp_path / "work")):
+        made = repo.json("import", "warc", file)
+        assert repo.found("walrus") == {one("/1"), two("/1")}
+        assert "walrus" in repo.run("show", two("/1")).out
+    assert (made["pages"], made["versions"], made["refused"]) == (4, 4, [])
+    assert facts(repo) == facts(alone)
