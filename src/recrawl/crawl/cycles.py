@@ -12,7 +12,7 @@ import numpy as np
 from recrawl.choose import Policy, describe, make_policy
 from recrawl.choose.protocol import work_of
 from recrawl.columns import DAY
-from recrawl.crawl.given_pages import IncomingLinks, add_pages, take_links
+from recrawl.crawl.given_pages import IncomingLinks, add_pages, fetch_requisites, take_links
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.anchors import named_anchors
 from recrawl.crawl.reports.summaries import summarise
@@ -111,7 +111,7 @@ def crawl(
         else:
             given = set()  # an interrupted cycle must find the same pages when it is resumed
         live.explore(done, given, skip_recent_failures=skip_recent_failures, more=more if incoming else None)
-        live.fetch_requisites()
+        fetch_requisites(live, incoming)
         finished = not controls.stop()
         if finished:
             finish_run(repository, options, live, row)
@@ -151,7 +151,7 @@ def cycle(
         policy = make_policy(row.policy)
         if row.limits is None:  # nothing chosen yet
             live.refresh_hints(sleeping=not ("hints" in policy.needs or options.spending.reserve_pushed))
-        finished, notes, work = _follow(policy, live, repository, options, row, seconds, controls)
+        finished, notes, work = _follow(policy, live, repository, options, row, seconds, controls, incoming)
         if finished:  # the book is freed by now: the summary takes memory for every page, too
             _after_run(repository, options, live, row)
     finally:
@@ -167,6 +167,7 @@ def _follow(
     row: CycleRow,
     seconds: float,
     controls: Controls,
+    incoming: IncomingLinks | None,
 ) -> tuple[bool, tuple[str, ...], dict[str, int]]:
     """Make the visits that the policy chooses; whether the cycle is finished, remarks, and what the policy has done."""
     anchors = named_anchors(repository.store, options.anchors)
@@ -184,7 +185,7 @@ def _follow(
     world, recorded = _with_recorded(live, repository, row), partial(recorded_visits, repository, policy, row, past)
     finished = run_cycle(policy, chooser, world, book, row.budget, row.seed, recorded, controls.stop)
     if finished:
-        live.fetch_requisites()
+        fetch_requisites(live, incoming)
     if not finished or controls.stop():
         return False, notes, {}
     repository.store.cycles.finish(row.id, options.clock())
