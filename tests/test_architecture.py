@@ -68,7 +68,6 @@ LONGER_MODULES = {
 }
 """Modules that may be longer, each with its reason."""
 LONGER_FUNCTIONS = {
-    "crawl/cycles.py:cycle",
     "crawl/visits/results.py:missing",
     "repository/opening.py:options_of",
     "repository/repository.py:run",

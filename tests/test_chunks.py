@@ -13,7 +13,7 @@ from selectolax.lexbor import LexborHTMLParser
 import recrawl
 from recrawl.compare.chunks import cut, page_chunks
 from recrawl.errors import UsageError
-from recrawl.repository.export.chunks import Cursor
+from recrawl.repository.export.chunks import Cursor, ExportPlace
 from tests.crashes import Bench, archive_of
 from tests.world import command
 
@@ -119,8 +119,10 @@ def test_since_and_state_exclude_each_other(tmp_path: Path) -> None:
 
 
 def test_a_cursor_survives_its_file(tmp_path: Path) -> None:
-    Cursor(3, 4).write(tmp_path / "c")
-    assert Cursor.read(tmp_path / "c") == Cursor(3, 4)
+    cursor = Cursor((ExportPlace(3, 4),))
+    cursor.write(tmp_path / "c")
+    assert json.loads((tmp_path / "c").read_text()) == {"version": 3, "visit": 4}
+    assert Cursor.read(tmp_path / "c") == cursor
     assert Cursor.read(tmp_path / "missing") == Cursor()
     (tmp_path / "c").write_text("{}}")
     with pytest.raises(UsageError, match="chunks --state"):

@@ -44,7 +44,7 @@ def test_init_makes_a_cluster_whose_shards_are_ordinary_stores(
         assert f"init-news/s00{shard}" in (work / "archive.toml").read_text()
     with pytest.raises(UsageError, match="shards 0 to 2"):
         layout.store_of(3)
-    with pytest.raises(NewerRepository, match="cluster-0002"):  # what an earlier version says of it
+    with pytest.raises(NewerRepository, match="cluster-0003"):  # what an earlier version says of it
         PostgresStore(layout.target)
     with closing(open_store(folder)) as whole:
         assert whole.count("pages") == 0

@@ -364,12 +364,8 @@ def test_a_check_is_about_all_shards(crawled: Crawled) -> None:
 def test_what_a_cluster_cannot_do_it_says(crawled: Crawled) -> None:
     whole = crawled[0]
     refused = {
-        ("cycle", "--dry-run"): "round by round",
         ("anchor",): "name one site",
-        ("check", "--repair"): "workers of its shards",
-        ("import", __file__): "workers of its shards",
         ("move", "--to", "sqlite"): "workers of its shards",
-        ("chunks",): "with a sink",
     }
     for words, reason in refused.items():
         said = whole.run(*words, code=None)

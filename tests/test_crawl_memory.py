@@ -27,12 +27,15 @@ from recrawl.discover.urls import directory, key
 from recrawl.errors import UsageError
 from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import SyntheticWorld, write
+from recrawl.learn.shocks.url_templates import index_pages, url_templates
 from recrawl.learn.structure.directories import places
 from recrawl.loop import note
 from recrawl.model import Outcome, Outcomes, Picks
 from recrawl.record.rows import Batch, CycleRow, NewPage, VisitRow
 from recrawl.record.storage import Storage, create
+from recrawl.record.store.sql.tables.pages import SqlPages
 from recrawl.settings import TEMPLATE
+from recrawl.version import __version__
 from tests.crashes import SMALL, Bench, ask, choices, image, judge
 from tests.world import connection
 
@@ -544,6 +547,52 @@ def test_the_directories_are_those_of_the_addresses(bench: Bench, crawled: Path)
     np.testing.assert_array_equal(book.folders.parent, folders.parent)
     np.testing.assert_array_equal(book.folders.level, folders.level)
     assert folders.level.max() > 0
+
+
+@pytest.mark.parametrize("file", ["none", "of the first pages", "of other pages", "of another version"])
+def test_url_templates_are_those_of_the_urls_whatever_file_is_there(
+    bench: Bench, crawled: Path, tmp_path: Path, file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = image(crawled, tmp_path / "repo")
+    read: list[int] = []
+    with Storage(folder) as open_one:
+        row, policy = row_now(open_one, bench.clock.now()), make_policy("shock")
+        urls = list(open_one.store.pages.urls())
+        kept = folder / "models" / "url-templates.npz"
+        ready_book(open_one, policy, row, {}, begin=True)
+        whole = read_arrays(kept)
+        assert whole is not None
+        some = len(urls) // 2
+        wrong = {"form": np.zeros(some, np.int64), "index": np.ones(some, bool)}
+        if file == "none":
+            kept.unlink()
+        elif file == "of the first pages":
+            write_arrays(
+                kept,
+                {
+                    "mark": np.array([__version__, urls[some - 1]]),
+                    "form": whole["form"][:some],
+                    "index": whole["index"][:some],
+                },
+            )
+        elif file == "of other pages":
+            write_arrays(kept, {"mark": np.array([__version__, "https://other.example/"]), **wrong})
+        else:
+            write_arrays(kept, {"mark": np.array(["0.0.0", urls[some - 1]]), **wrong})
+        every = SqlPages.urls
+
+        def counted(pages: SqlPages, one_in: int = 1, first: int = 0) -> Iterator[str]:
+            read.append(first)
+            return every(pages, one_in, first)
+
+        monkeypatch.setattr(SqlPages, "urls", counted)
+        book, _ = ready_book(open_one, policy, row, {}, begin=True)
+        ready_book(open_one, policy, row, {}, begin=True)
+    assert book.form is not None
+    assert book.index is not None
+    np.testing.assert_array_equal(book.form, url_templates(urls))
+    np.testing.assert_array_equal(book.index, index_pages(urls))
+    assert read == [some if file == "of the first pages" else 0]  # the second time the file is enough
 
 
 def test_links_are_those_of_the_newest_versions(bench: Bench, crawled: Path) -> None:

@@ -267,8 +267,7 @@ class Book:
         self.known[pages] = True
 
 
-_PLAIN = (
-    *("known", "folder", "depth", "found", "visits", "changes", "failures"),
-    *("last_try", "last_visit", "last_change", "size"),
-)
+OF_VISITS = ("known", "visits", "changes", "failures", "last_try", "last_visit", "last_change")
+"""The columns that `note` and `forget` change."""
+_PLAIN = (*OF_VISITS, "folder", "depth", "found", "size")
 """Columns without a default, but for the site."""

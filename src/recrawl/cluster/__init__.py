@@ -8,13 +8,13 @@ layout             where a cluster and its shards are; a new cluster
 lease_keeper       a lease that is renewed in the background
 worker             the worker of a shard
 shard_parts        a shard's part of a crawl, cycle or recheck
-shard_links        links of other shards for a shard
+shard_links        links and requisites of other shards for a shard
 shard_rounds       the rounds of a cycle as a shard sees them
 coordinator        starts and finishes runs
 cycle_coordinator  settles the rounds of a cycle
 run_requests       runs asked for and followed by a command
 repository         `ClusterRepository`: what the commands use
-checking           all shards checked, as by `recrawl check`
+commands/          commands that do more than to ask for a run
 overview           what a cluster is doing; shards moved, nodes drained
 opening            open a repository as what it is
 search_server      searches in the index of a shard, answered by its worker

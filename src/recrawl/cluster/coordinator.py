@@ -13,6 +13,7 @@ from contextlib import closing
 from recrawl.cluster.cycle_coordinator import LATE, POOLED, CycleCoordinator
 from recrawl.cluster.layout import Layout
 from recrawl.cluster.lease_keeper import LeaseKeeper, uptime
+from recrawl.cluster.run_requests import visits_of_all
 from recrawl.errors import LeaseLost, StorageFailure
 from recrawl.record.store.postgres.cluster.runs import DONE, FAILED, IDLE, RunRow, ShardRun
 from recrawl.record.store.postgres.cluster.store import COORDINATOR, ClusterStore
@@ -103,7 +104,7 @@ class ClusterCoordinator:
         if waiting and not (parts and cluster.runs.age(run.id) > self._late * POOLED):
             return False
         pages = sum(part.pages for part in parts.values())
-        cluster.runs.start(run.id, int(run.budget) if run.budget >= 1 else max(1, round(run.budget * pages)))
+        cluster.runs.start(run.id, visits_of_all(run.budget, pages))
         return True
 
     def _finish(self, cluster: ClusterStore, run: RunRow, ready: bool) -> bool:

@@ -19,9 +19,9 @@ from recrawl.choose import make_policy
 from recrawl.choose.shards.coordinator import Coordinator
 from recrawl.choose.shards.offers import Offer
 from recrawl.choose.shards.splitting import NO_TOTALS, Splittable, Stage
-from recrawl.cluster.shard_rounds import END, stage_of
+from recrawl.cluster.shard_rounds import END, Journal, stage_of
 from recrawl.columns import Floats
-from recrawl.record.store.postgres.cluster.rounds import Arrival, RoundJournal, RoundRow
+from recrawl.record.store.postgres.cluster.rounds import Arrival, RoundRow
 from recrawl.record.store.postgres.cluster.runs import RunRow
 
 LATE = 30.0
@@ -37,7 +37,7 @@ class CycleCoordinator:
 
     def __init__(
         self,
-        journal: RoundJournal,
+        journal: Journal,
         run: RunRow,
         shards: int,
         *,

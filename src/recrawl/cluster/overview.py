@@ -8,7 +8,7 @@ from typing import Any
 
 from recrawl.cluster.layout import Layout
 from recrawl.cluster.run_requests import counts_of
-from recrawl.cluster.shard_parts import from_row
+from recrawl.crawl.tally import from_row
 from recrawl.errors import NotKnown, UsageError
 from recrawl.record.store.postgres.cluster.store import ClusterStore
 

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from recrawl.choose import Policy, describe
 from recrawl.cluster.layout import Layout, layout_of
-from recrawl.cluster.run_requests import Kind, counts_of, follow_run, request_run, stopped_cycle
+from recrawl.cluster.run_requests import Kind, counts_of, cycle_of, follow_run, request_run, stopped_cycle
+from recrawl.cluster.shard_parts import OVERRIDES
 from recrawl.crawl.reports.figures import renew
 from recrawl.crawl.tally import RunCounts
-from recrawl.errors import RepositoryError, UsageError
-from recrawl.record.store.postgres.gathered.connection import WORKERS_WRITE
+from recrawl.errors import RecrawlError, RepositoryError, UsageError
 from recrawl.repository.lookup import When, origin_of, seconds
 from recrawl.repository.opening import patience, seconds_of
 from recrawl.repository.repository import Repository
-from recrawl.repository.results.runs import Progress, Removal, Report, counts
+from recrawl.repository.results.runs import Import, Plan, Progress, Removal, Report, counts
 from recrawl.repository.results.values import SearchHits
 from recrawl.repository.running import Running
 from recrawl.settings import write_seeds
 
 if TYPE_CHECKING:
     from recrawl.crawl.outside import Fetch
+    from recrawl.lab.formats.archive import Archive
     from recrawl.repository.checking import CheckReport
     from recrawl.repository.turns import Turn
 
@@ -33,10 +34,15 @@ def _never() -> bool:
     return False
 
 
+def _text_of(policy: str | Policy | None) -> str:
+    """A policy as it is sent to workers; empty for that of the settings."""
+    return policy if isinstance(policy, str) else describe(policy) if policy else ""
+
+
 class ClusterRepository(Repository):
     """A repository whose shards are crawled and refreshed by the workers of a cluster.
 
-    `crawl`, `cycle`, `recheck`, `run` and `remove` ask the workers and wait for them. Each request has the settings.
+    `crawl`, `cycle`, `recheck`, `run`, `remove` and imports ask the workers and wait for them; the settings go with it.
     """
 
     @property
@@ -124,9 +130,33 @@ class ClusterRepository(Repository):
         if fetch is not None:
             raise UsageError("the workers of a cluster download pages themselves; 'fetch' works on one machine only")
         given = {"allow_private": allow_private, "delay": delay, "change": change, "bytes": bytes}
-        text = policy if isinstance(policy, str) else describe(policy) if policy else ""
         return self._run(
-            "cycle", given, time_limit, wait=wait, progress=progress, stop=stop, policy=text, budget=budget
+            *("cycle", given, time_limit),
+            wait=wait,
+            progress=progress,
+            stop=stop,
+            policy=_text_of(policy),
+            budget=budget,
+        )
+
+    def plan(
+        self,
+        *,
+        budget: float | None = None,
+        policy: str | Policy | None = None,
+        bytes: str = "",  # noqa: A002
+        time_limit: str | float | None = None,
+        allow_private: bool = False,
+        delay: float | None = None,
+        change: str = "",
+    ) -> Plan:
+        """What `cycle` would visit with these options in all shards, and why; without any request."""
+        from recrawl.cluster.commands.planning import PlannedCycle, plan_shards  # lazy: few commands plan
+
+        given = {"allow_private": allow_private, "delay": delay, "change": change, "bytes": bytes}
+        chosen, amount = cycle_of(self.settings, self.layout.shards, _text_of(policy), budget)
+        return plan_shards(
+            self.folder, self.settings, PlannedCycle(chosen, amount, seconds_of(time_limit), given, self.now())
         )
 
     def abandon_cycle(self, *, wait: bool = False) -> int | None:
@@ -143,19 +173,38 @@ class ClusterRepository(Repository):
         from recrawl.repository.seeds import without_seeds  # lazy: loads the crawler
 
         after, removed = without_seeds(self.settings, urls)
-        report = self._run("rm", {"urls": sorted(removed)}, None, wait=wait, progress=None, stop=_never)
-        if not report.finished:
-            problem = next(iter(report.warnings), "it was stopped")
-            raise RepositoryError(f"not all pages were dropped ({problem}): run the command again")
+        report = self._finished("rm", {"urls": sorted(removed)}, "dropped", wait=wait)
         write_seeds(self.settings_file, after.seeds)
         return Removal(tuple(sorted(removed)), report.found)
 
+    def _take_in(
+        self, urls: Iterable[str], archive: Archive | None, *, wait: bool, progress: Callable[[int, int], None]
+    ) -> Import:
+        from recrawl.cluster.commands.imports import divide, forget_all, hand_over  # lazy: loads pyarrow
+        from recrawl.repository.exchange import imported  # lazy: loads pyarrow
+
+        divided = divide(self.layout, self.options().rules, urls, archive)
+        if not divided:
+            return imported(0, {}, divided.refused)
+        hand_over(self.layout, divided, archive)
+        given, pages = {"import": divided.as_options()}, sum(map(len, divided.histories.values()))
+
+        def found(now: Progress) -> None:
+            progress(min(now.found, pages), pages)
+
+        try:
+            report = self._finished("import", given, "imported", wait=wait, progress=found if pages else None)
+        except RecrawlError:
+            forget_all(self.layout, divided)
+            raise
+        return imported(report.found, report.outcomes, divided.refused)
+
     def check(self, *, repair: bool = False, wait: bool = False) -> CheckReport:
-        """Verify database and archive of every shard against each other."""
-        from recrawl.cluster.checking import check_shards  # lazy: few commands check
+        """Verify database and archive of every shard; with `repair` its worker does it, and mends its index too."""
+        from recrawl.cluster.commands.checking import check_shards, repaired_shards  # lazy: few commands check
 
         if repair:
-            raise UsageError(f"{WORKERS_WRITE}, so that nothing is repaired; 'recrawl check' says what is wrong")
+            return repaired_shards(self.folder, self._finished("check", {}, "checked", wait=wait).cycle)
         self.close()
         wait_for = patience(wait, self._notify)
         return check_shards(self.folder, self.settings, self.options(), wait=wait_for, tell=self._notify)
@@ -199,6 +248,16 @@ class ClusterRepository(Repository):
         self.deliver_all(stop=stop)
         return report
 
+    def _finished(
+        self, kind: Kind, given: dict[str, Any], done: str, *, wait: bool, progress: _Report = None
+    ) -> Report:
+        """The report of a run that every shard has finished; `RepositoryError` if one has not."""
+        report = self._run(kind, given, None, wait=wait, progress=progress, stop=_never)
+        if not report.finished:
+            problem = next(iter(report.warnings), "it was stopped")
+            raise RepositoryError(f"not all pages were {done} ({problem}): run the command again")
+        return report
+
     def _run(
         self,
         kind: Kind,
@@ -214,7 +273,7 @@ class ClusterRepository(Repository):
         options = {name: value for name, value in given.items() if value not in (None, "", False)}
         if time_limit:
             options["seconds"] = seconds_of(time_limit)
-        self.options(**{name: value for name, value in options.items() if name not in ("bytes", "seconds", "urls")})
+        self.options(**{name: value for name, value in options.items() if name in OVERRIDES})
         self.close()
         text = self.settings_file.read_text(encoding="utf-8")
         with closing(self.layout.open()) as cluster:

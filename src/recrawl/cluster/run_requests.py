@@ -1,4 +1,4 @@
-"""Ask for a crawl, cycle, recheck or removal in all shards, and follow it: what the commands do in a cluster.
+"""Ask for a run of all shards (a crawl, cycle, recheck, removal, import or check), and follow it, as the commands do.
 
 Settings travel with the request: workers use those of the moment at which it was made. A cycle that was stopped is
 resumed by the next request for one, with its own policy and budget.
@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from typing import Any, Literal
 
-from recrawl.choose import describe, make_policy
+from recrawl.choose import Policy, describe, make_policy
 from recrawl.choose.shards.splitting import why_one_shard
 from recrawl.cluster.layout import Layout
-from recrawl.cluster.shard_parts import from_row, joined
-from recrawl.crawl.tally import RunCounts
+from recrawl.crawl.tally import RunCounts, from_row, joined
 from recrawl.errors import RepositoryBusy, StorageFailure, UsageError
 from recrawl.record.store.postgres.cluster.runs import RunRow
 from recrawl.record.store.postgres.cluster.store import ClusterStore
@@ -25,7 +24,7 @@ from recrawl.settings import Settings
 _POLL = 0.2
 _ABSENT = 5.0
 """Seconds without a worker, a coordinator or the database after which the user is told."""
-Kind = Literal["crawl", "cycle", "recheck", "rm"]
+Kind = Literal["crawl", "cycle", "recheck", "rm", "import", "check"]
 
 
 def request_run(
@@ -52,11 +51,7 @@ def request_run(
         )
     cluster.set_fact("settings", settings)
     if kind == "cycle":
-        chosen, visits = make_policy(policy or values["policy"]), values["budget"] if budget is None else budget
-        if shards > 1 and (why := why_one_shard(chosen)):
-            raise UsageError(f"{chosen.name} does not work on a cluster of several shards, because {why}")
-        if visits <= 0:
-            raise UsageError(f"invalid budget {visits:g}: use more than 0")
+        chosen, visits = cycle_of(values, shards, policy, budget)
         before = stopped_cycle(cluster)
         if before is not None:
             cluster.runs.resume(before.id)
@@ -68,6 +63,21 @@ def request_run(
         kind, policy=text, budget=visits, seed=values["seed"], settings=settings, options=options or {}
     )
     return cluster.runs.get(run), False
+
+
+def cycle_of(values: Settings, shards: int, policy: str, budget: float | None) -> tuple[Policy, float]:
+    """Policy and budget of a cycle, those of the settings by default; `UsageError` if it cannot be made on shards."""
+    chosen, visits = make_policy(policy or values["policy"]), values["budget"] if budget is None else budget
+    if shards > 1 and (why := why_one_shard(chosen)):
+        raise UsageError(f"{chosen.name} does not work on a cluster of several shards, because {why}")
+    if visits <= 0:
+        raise UsageError(f"invalid budget {visits:g}: use more than 0")
+    return chosen, visits
+
+
+def visits_of_all(budget: float, pages: int) -> int:
+    """The budget of a cycle as a number of visits; one under 1 is a share of the pages of all shards."""
+    return int(budget) if budget >= 1 else max(1, round(budget * pages))
 
 
 def stopped_cycle(cluster: ClusterStore) -> RunRow | None:

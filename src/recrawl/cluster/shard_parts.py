@@ -1,4 +1,4 @@
-"""A shard's part of a run: the ordinary crawl, cycle, recheck or removal of its repository, under its lease.
+"""A shard's part of a run: the ordinary crawl, cycle, removal, import or check of its repository, under its lease.
 
 A cycle that was interrupted is resumed, on any machine: what it began with is in the object store, what it has visited
 in the database, what it was allowed in the journal of its rounds.
@@ -8,32 +8,35 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from recrawl.choose import Policy, make_policy
-from recrawl.choose.protocol import Chooser
+from recrawl.choose import make_policy
 from recrawl.cluster.layout import Layout
 from recrawl.cluster.lease_keeper import LeaseKeeper
 from recrawl.cluster.shard_links import ShardLinks
-from recrawl.cluster.shard_rounds import ShardChooser, TableRounds
+from recrawl.cluster.shard_rounds import part_of_shard
 from recrawl.crawl import cycles
 from recrawl.crawl.options import CrawlOptions, Ownership
+from recrawl.crawl.reports.figures import renew
 from recrawl.crawl.state.limits import ShardPart, pause_of, visitable
-from recrawl.crawl.tally import RunCounts
+from recrawl.crawl.tally import RunCounts, as_row, joined
 from recrawl.crawl.visits.servers import Servers
+from recrawl.errors import RepositoryBusy
 from recrawl.model import Outcome
 from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
 from recrawl.record.store.postgres.cluster.runs import DONE, IDLE, RUNNING, RunRow
 from recrawl.record.store.postgres.cluster.store import ClusterStore
-from recrawl.repository import opening, turns
+from recrawl.repository import checking, opening, turns
 from recrawl.repository.seeds import drop_pages, without_seeds
 from recrawl.settings import Settings
 
+OVERRIDES = ("allow_private", "delay", "change", "order")
+"""Options of a run that override settings of the crawler."""
 _POLL = 0.25
 _COMMIT_SECONDS = 5.0
 """Each commit puts an object, so that there are fewer of them than in a crawl that writes to its own disk."""
@@ -64,38 +67,32 @@ class PartOfRun:
         shard.layout.prepare_folder(shard.folder, shard.number, run.settings)
         self._values: Settings = opening.load(shard.folder)
         self._given: dict[str, Any] = json.loads(run.options)
-        self._options = self._shard_options()
+        self._options = shard_options(shard.layout, shard.number, run.id, self._values, self._given)
         self._counts, self._latest = RunCounts(), RunCounts()
         """Those of what has ended, and of what runs."""
 
     def make(self) -> None:
         """Do the part, from the beginning or from where it was interrupted."""
-        parts = {"crawl": self._crawl, "cycle": self._cycle, "recheck": self._recheck, "rm": self._remove}
+        parts = {
+            "crawl": self._crawl,
+            "cycle": self._cycle,
+            "recheck": self._recheck,
+            "rm": self._remove,
+            "import": self._import,
+            "check": self._check,
+        }
         parts[self._run.kind]()
-
-    def _shard_options(self) -> CrawlOptions:
-        names = ("allow_private", "delay", "change", "order")
-        given = {name: self._given[name] for name in names if name in self._given}
-        options = opening.with_bytes(opening.options_of(self._values, **given), self._given.get("bytes", ""))
-        layout = self._shard.layout
-        return replace(
-            options,
-            ownership=Ownership(self._shard.number, layout.shard_of_url, self._run.id),
-            per_second=options.per_second / layout.shards,
-            requisite_budget=-(-options.requisite_budget // layout.shards),
-            requisite_bytes=options.requisite_bytes / layout.shards,
-            commit_seconds=_COMMIT_SECONDS,
-        )
 
     def _held(self) -> AbstractContextManager[Storage]:
         shard, kind = self._shard, self._run.kind
-        schema = shard.layout.target.of_shard(shard.number).schema
+        wait, lease = self._end_writer, shard.keeper.lease
+        return opening.held(shard.folder, kind, self._options, self._values, wait=wait, lease=lease)
 
-        def wait(_holder: str) -> bool:
-            shard.cluster.end_writer(schema)  # it hangs, or it is cut off: this worker has the lease
-            return shard.wait(_POLL)
-
-        return opening.held(shard.folder, kind, self._options, self._values, wait=wait, lease=shard.keeper.lease)
+    def _end_writer(self, _holder: str) -> bool:
+        """End whoever still writes: it hangs, or it is cut off, since this worker has the lease."""
+        shard = self._shard
+        shard.cluster.end_writer(shard.layout.target.of_shard(shard.number).schema)
+        return shard.wait(_POLL)
 
     def _wait(self) -> bool:
         """Wait for what other processes write; False if the part must end."""
@@ -113,8 +110,8 @@ class PartOfRun:
     def _so_far(self) -> RunCounts:
         return joined(self._counts, self._latest)
 
-    def _report(self, state: str) -> None:
-        self._shard.cluster.runs.report(self._run.id, self._shard.number, state, as_row(self._so_far()))
+    def _report(self, state: str, **more: Any) -> None:
+        self._shard.cluster.runs.report(self._run.id, self._shard.number, state, as_row(self._so_far()) | more)
 
     def _wait_for_servers(self, storage: Storage) -> bool:
         """Wait as long as the slowest server wants between two requests: another process may have sent the last one."""
@@ -144,7 +141,7 @@ class PartOfRun:
 
     def _links(self, storage: Storage, wait: Callable[[], bool] | None = None) -> ShardLinks:
         shard = self._shard
-        return ShardLinks(shard.cluster.links, shard.number, storage.store, self._options, wait)
+        return ShardLinks(shard.cluster, shard.number, storage.store, self._options, wait)
 
     def _await_links(self) -> bool:
         """Nothing is left to visit: wait for links; False if all shards have nothing left, or the part must end."""
@@ -177,7 +174,50 @@ class PartOfRun:
         with self._held() as storage:
             former = [seed for seed in self._values.seeds if seed.url in removed]
             self._counts.found = drop_pages(storage, options, former)
+            renew(storage.store, options.clock())
         self._report(DONE)
+
+    def _import(self) -> None:
+        """Record the URLs and histories that the command has divided among the shards."""
+        from recrawl.cluster.commands.imports import forget, handed_over  # lazy: loads pyarrow
+        from recrawl.repository.exchange import take_in  # lazy: loads pyarrow
+
+        shard, given = self._shard, self._given["import"]
+
+        def done(pages: int, _total: int) -> None:
+            self._progress(RunCounts(found=pages))
+
+        self._report(RUNNING)
+        with self._held() as storage:
+            assert storage.remote is not None
+            blobs = storage.remote.blobs
+            with handed_over(blobs, shard.number, given) as (urls, archive):
+                counts, _, finished = take_in(storage, self._options, urls, archive, progress=done, stop=shard.stop)
+            self._ended(counts)
+            if not finished:
+                return
+            renew(storage.store, self._options.clock())
+        self._report(DONE)
+        forget(blobs, shard.number, given)
+
+    def _check(self) -> None:
+        """Check and repair the shard, and the index on this machine; what was found is reported with the counts."""
+        shard = self._shard
+
+        def go_on() -> None:
+            if shard.stop():
+                raise RepositoryBusy("the check was interrupted")
+
+        self._report(RUNNING)
+        report = checking.check(
+            *(shard.folder, self._values, self._options),
+            repair=True,
+            wait=self._end_writer,
+            tell=opening.silent,
+            lease=shard.keeper.lease,
+            go_on=go_on,
+        )
+        self._report(DONE, check=report.as_dict())
 
     def _cycle(self) -> None:
         shard, run, resumed = self._shard, self._run, True
@@ -189,8 +229,7 @@ class PartOfRun:
                     return
                 self._report(RUNNING)
                 self._run, part = started, self._part()
-                spending = replace(self._options.spending, bytes=self._options.spending.bytes * part.share)
-                options = replace(self._options, spending=spending)
+                options = with_share(self._options, part.share)
                 policy, visits = make_policy(run.policy), started.visits or 1
                 controls, links = self._controls(part), self._links(storage)
                 summary = cycles.cycle(storage, options, policy, visits, run.seed, controls, incoming=links)
@@ -210,17 +249,9 @@ class PartOfRun:
         return run
 
     def _part(self) -> ShardPart:
-        shard, journal, run = self._shard, self._shard.cluster.rounds, self._run.id
-        parts = shard.cluster.runs.shards(run)
-        share = max(1, parts[shard.number].pages) / max(1, sum(max(1, part.pages) for part in parts.values()))
-
-        def chooser(policy: Policy, spent: int) -> Chooser:
-            def rounds(stages: Any) -> TableRounds:
-                return TableRounds(journal, run, shard.number, stages, self._wait, spent=spent)
-
-            return ShardChooser(policy, shard.number, shard.layout.shards, rounds)
-
-        return ShardPart(share, chooser)
+        shard, run = self._shard, self._run.id
+        pages = {part.shard: part.pages for part in shard.cluster.runs.shards(run).values()}
+        return part_of_shard(shard.cluster.rounds, run, shard.number, shard.layout.shards, pages, self._wait)
 
     def _made_before(self, storage: Storage) -> bool:
         """Whether the cycle of this run is finished; one of another run that never ended is given up."""
@@ -242,34 +273,20 @@ class PartOfRun:
         return next((row for row in storage.store.cycles.newest(limit=20) if row.id == self._run.id), None)
 
 
-def joined(one: RunCounts, other: RunCounts) -> RunCounts:
-    """The counts of two runs together."""
-    return RunCounts(
-        outcomes=one.outcomes + other.outcomes,
-        failures=one.failures + other.failures,
-        received=one.received + other.received,
-        found=one.found + other.found,
-        waiting=other.waiting,
-        url=other.url,
-        requisites=one.requisites + other.requisites,
-        requisite_bytes=one.requisite_bytes + other.requisite_bytes,
-        warnings=[*one.warnings, *other.warnings],
+def shard_options(layout: Layout, shard: int, run: int, values: Settings, given: Mapping[str, Any]) -> CrawlOptions:
+    """The options of a shard: limits that concern all sites together are divided."""
+    overrides = {name: given[name] for name in OVERRIDES if name in given}
+    options = opening.with_bytes(opening.options_of(values, **overrides), given.get("bytes", ""))
+    return replace(
+        options,
+        ownership=Ownership(shard, layout.shard_of_url, run),
+        per_second=options.per_second / layout.shards,
+        requisite_budget=-(-options.requisite_budget // layout.shards),
+        requisite_bytes=options.requisite_bytes / layout.shards,
+        commit_seconds=_COMMIT_SECONDS,
     )
 
 
-def as_row(counts: RunCounts) -> dict[str, Any]:
-    """Counts as JSON."""
-    names = ("received", "found", "waiting", "url", "requisites", "requisite_bytes")
-    return {
-        "outcomes": {outcome.name.lower(): number for outcome, number in counts.outcomes.items()},
-        "failures": dict(counts.failures),
-        "warnings": counts.warnings[:100],
-        **{name: getattr(counts, name) for name in names},
-    }
-
-
-def from_row(row: dict[str, Any]) -> RunCounts:
-    """Counts from JSON; empty from an empty row."""
-    plain = {name: value for name, value in row.items() if name not in ("outcomes", "failures")}
-    outcomes = Counter({Outcome[name.upper()]: number for name, number in row.get("outcomes", {}).items()})
-    return RunCounts(outcomes=outcomes, failures=Counter(row.get("failures", {})), **plain)
+def with_share(options: CrawlOptions, share: float) -> CrawlOptions:
+    """The options of a shard for a cycle: it receives its share of the bytes."""
+    return replace(options, spending=replace(options.spending, bytes=options.spending.bytes * share))

@@ -7,24 +7,69 @@ gets the same asks and the same cuts, and so makes the same choices.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import count
-from typing import cast
+from typing import Protocol, cast
 
 import numpy as np
 
 from recrawl.book import Book
-from recrawl.choose.protocol import Choice, Policy
+from recrawl.choose.protocol import Choice, Chooser, Policy
 from recrawl.choose.shards.offers import Cut, Offer
 from recrawl.choose.shards.rounds import ShardSide, take_part
 from recrawl.choose.shards.splitting import Ask, Splittable, Stage
-from recrawl.record.store.postgres.cluster.rounds import Arrival, RoundJournal, RoundRow
+from recrawl.crawl.state.limits import ShardPart
+from recrawl.record.store.postgres.cluster.rounds import Arrival, RoundRow
 
 END = ""
 """The stage of a round after the last: there is nothing left to divide."""
 _NOTHING = Cut(0, 0)
 Wait = Callable[[], bool]
 """Waits a moment; returns False if the worker must stop."""
+
+
+class Journal(Protocol):
+    """Where the rounds of a cycle are written: the tables of the cluster (`RoundJournal`), or memory."""
+
+    def next_round(self, run: int) -> int:
+        """The number of the round that is asked next."""
+        ...
+
+    def arrive(self, run: int, round_: int, shard: int, *, totals: bytes, returned: int) -> bool:
+        """A shard is ready for a round; False if that was asked meanwhile."""
+        ...
+
+    def offer(self, run: int, round_: int, shard: int, offer: bytes) -> None:
+        """What a shard offers in a round that was asked."""
+        ...
+
+    def arrivals(self, run: int, round_: int) -> dict[int, Arrival]:
+        """The shards of a round."""
+        ...
+
+    def ask(self, run: int, row: RoundRow) -> bool:
+        """Ask the shards in `row.present`; False if others have arrived meanwhile."""
+        ...
+
+    def settle(self, run: int, round_: int, offered: Iterable[int], cuts: Mapping[int, tuple[int, int]]) -> bool:
+        """Record the cuts of the shards that have offered; False if others have offered meanwhile."""
+        ...
+
+    def rounds(self, run: int) -> list[RoundRow]:
+        """All rounds that were asked, in their order."""
+        ...
+
+    def get(self, run: int, round_: int) -> RoundRow | None:
+        """A round; None if it was not asked."""
+        ...
+
+    def of_shard(self, run: int, shard: int) -> list[Arrival]:
+        """The rounds in which a shard has arrived, in their order."""
+        ...
+
+    def cut(self, run: int, round_: int, shard: int) -> tuple[int, int] | None:
+        """Threshold and quota of a shard in a round; None if there are none."""
+        ...
 
 
 def stage_of(stages: list[Stage], round_: int) -> Stage:
@@ -36,7 +81,7 @@ class TableRounds:
     """The rounds of one shard."""
 
     def __init__(
-        self, journal: RoundJournal, run: int, shard: int, stages: Iterable[Stage], wait: Wait, *, spent: int
+        self, journal: Journal, run: int, shard: int, stages: Iterable[Stage], wait: Wait, *, spent: int
     ) -> None:
         """`spent` are visits that the shard makes without asking."""
         self._journal, self._run, self._shard, self._wait = journal, run, shard, wait
@@ -138,3 +183,17 @@ class ShardChooser:
         rounds = self._rounds(self._policy.stages(budget))
         yield from take_part(self._policy.begin(book, budget, own), rounds)
         self._ended = rounds.ended
+
+
+def part_of_shard(
+    journal: Journal, run: int, shard: int, shards: int, pages: Mapping[int, int], wait: Callable[[], bool]
+) -> ShardPart:
+    """A shard's part of a cycle, given the number of pages of each shard that has joined it."""
+
+    def chooser(policy: Policy, spent: int) -> Chooser:
+        def rounds(stages: Iterable[Stage]) -> TableRounds:
+            return TableRounds(journal, run, shard, stages, wait, spent=spent)
+
+        return ShardChooser(policy, shard, shards, rounds)
+
+    return ShardPart(max(1, pages[shard]) / max(1, sum(max(1, own) for own in pages.values())), chooser)

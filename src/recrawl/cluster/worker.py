@@ -18,8 +18,8 @@ from pathlib import Path
 from recrawl.cluster.layout import Layout
 from recrawl.cluster.lease_keeper import LeaseKeeper, uptime
 from recrawl.cluster.search_server import SearchServer
-from recrawl.cluster.shard_parts import PartOfRun, Shard, as_row
-from recrawl.crawl.tally import RunCounts
+from recrawl.cluster.shard_parts import PartOfRun, Shard
+from recrawl.crawl.tally import RunCounts, as_row
 from recrawl.errors import LeaseLost, RecrawlError, RepositoryBusy, StorageFailure
 from recrawl.record.store.postgres.cluster.runs import DONE, FAILED, IDLE, RUNNING, RunRow
 from recrawl.record.store.postgres.cluster.store import ClusterStore

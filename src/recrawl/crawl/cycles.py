@@ -12,7 +12,7 @@ import numpy as np
 from recrawl.choose import Policy, describe, make_policy
 from recrawl.choose.protocol import work_of
 from recrawl.columns import DAY
-from recrawl.crawl.given_pages import IncomingLinks, add_pages, take_links
+from recrawl.crawl.given_pages import IncomingLinks, add_pages, fetch_requisites, take_links
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.summaries import summarise
 from recrawl.crawl.state import deliveries, limits
@@ -111,7 +111,7 @@ def crawl(
         else:
             given = set()  # an interrupted cycle must find the same pages when it is resumed
         live.explore(done, given, skip_recent_failures=skip_recent_failures, more=more if incoming else None)
-        live.fetch_requisites()
+        fetch_requisites(live, incoming)
         finished = not controls.stop()
         if finished:
             finish_run(repository, options, live, row)
@@ -151,42 +151,49 @@ def cycle(
         policy = make_policy(row.policy)
         if row.limits is None:  # nothing chosen yet
             live.refresh_hints(sleeping=not ("hints" in policy.needs or options.spending.reserve_pushed))
-        anchors = named_anchors(repository.store, options.anchors)
-        part, share = controls.part, 1.0 if controls.part is None else controls.part.share
-        of_site = journey.servers.limits()
-        book, past = ready_book(repository, policy, row, of_site, begin=True, given=anchors, share=share)
-        ignored = weigh(book, repository, row, options.weights, begin=True)
-        chooser, allowance = limits.limited(
-            repository, policy, row, book, journey.servers, options, seconds, begin=True, part=part
-        )
-        if part is not None and repository.remote is not None:
-            repository.remote.keep_models()  # another machine may resume the cycle
-        received = repository.store.visits.received_of_cycle(row)
-        journey.bytes = limits.ByteBudget(allowance.bytes, allowance.site_bytes, received)
-        finished = run_cycle(
-            policy,
-            chooser,
-            _with_recorded(live, repository, row),
-            book,
-            row.budget,
-            row.seed,
-            recorded=lambda: recorded_visits(repository, policy, row, past),
-            stop=controls.stop,
-        )
-        if finished:
-            live.fetch_requisites()
-            finished = not controls.stop()
-        if finished:
-            finish_run(repository, options, live, row)
-            save_memory(repository, policy, past)
-            delete_columns(repository)
-            limits.delete_columns(repository)
-            deliveries.delete(repository)
+        finished, notes, work = _follow(policy, live, repository, options, row, seconds, controls, incoming)
+        if finished:  # the book is freed by now: the summary takes memory for every page, too
+            _after_run(repository, options, live, row)
     finally:
         live.close()
-    work = work_of(policy, past.book) if finished and past is not None else {}
-    notes = (ignored,) if ignored else ()
     return Summary(row, journey.tally, resumed, finished, options.timer() - started, notes, work)
+
+
+def _follow(
+    policy: Policy,
+    live: LiveWeb,
+    repository: Storage,
+    options: CrawlOptions,
+    row: CycleRow,
+    seconds: float,
+    controls: Controls,
+    incoming: IncomingLinks | None,
+) -> tuple[bool, tuple[str, ...], dict[str, int]]:
+    """Make the visits that the policy chooses; whether the cycle is finished, remarks, and what the policy has done."""
+    anchors = named_anchors(repository.store, options.anchors)
+    part, share = controls.part, 1.0 if controls.part is None else controls.part.share
+    servers = live.journey.servers
+    with repository.store.scan():
+        book, past = ready_book(repository, policy, row, servers.limits(), begin=True, given=anchors, share=share)
+    ignored = weigh(book, repository, row, options.weights, begin=True)
+    notes = (ignored,) if ignored else ()
+    chooser, allowance = limits.limited(repository, policy, row, book, servers, options, seconds, begin=True, part=part)
+    if part is not None and repository.remote is not None:
+        repository.remote.keep_models()  # another machine may resume the cycle
+    received = repository.store.visits.received_of_cycle(row)
+    live.journey.bytes = limits.ByteBudget(allowance.bytes, allowance.site_bytes, received)
+    world, recorded = _with_recorded(live, repository, row), partial(recorded_visits, repository, policy, row, past)
+    finished = run_cycle(policy, chooser, world, book, row.budget, row.seed, recorded, controls.stop)
+    if finished:
+        fetch_requisites(live, incoming)
+    if not finished or controls.stop():
+        return False, notes, {}
+    repository.store.cycles.finish(row.id, options.clock())
+    save_memory(repository, policy, past)
+    delete_columns(repository)
+    limits.delete_columns(repository)
+    deliveries.delete(repository)
+    return True, notes, work_of(policy, past.book) if past is not None else {}
 
 
 def recheck(repository: Storage, options: CrawlOptions, pages: list[int], controls: Controls) -> Summary:
@@ -272,11 +279,16 @@ def _with_recorded(live: LiveWeb, repository: Storage, row: CycleRow) -> Resumed
 
 
 def finish_run(repository: Storage, options: CrawlOptions, live: LiveWeb, row: CycleRow) -> None:
-    """Close a cycle that has ended, then do what is allowed only between cycles."""
+    """Close a crawl that has ended, then do what is allowed only between runs."""
+    repository.store.cycles.finish(row.id, options.clock())
+    _after_run(repository, options, live, row)
+
+
+def _after_run(repository: Storage, options: CrawlOptions, live: LiveWeb, row: CycleRow) -> None:
+    """Summarise a run that has ended, then do what is allowed only between runs."""
     now, store = options.clock(), repository.store
-    store.cycles.finish(row.id, now)
-    store.shrink()
-    summarise(store, row, now)
+    with store.scan():
+        summarise(store, row, now)
     if unfinished(store, "cycle") is None:  # an interrupted cycle must find the same pages when it is resumed
         store.pages.revive(moved_before=now - _MOVED_AGAIN)
         store.pages.recall(live.journey.linked_again.pages)

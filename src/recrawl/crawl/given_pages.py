@@ -1,4 +1,4 @@
-"""Pages that are given to a run: seeds, and links that other shards of a cluster have found."""
+"""What is given to a run: seeds, and links and requisites that other shards of a cluster have found."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Protocol
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.live_web import LiveWeb
 from recrawl.discover.urls import canonical
+from recrawl.record.requisite_rows import OutgoingRequisite
 from recrawl.record.rows import Batch, CycleRow
 
 
 class IncomingLinks(Protocol):
-    """Links that other shards have found and this one owns."""
+    """Links and requisites that other shards have found and this one owns."""
 
     def take(self, *, idle: bool) -> Sequence[tuple[str, int]] | None:
         """Those that wait, each a URL with its depth. `idle`: nothing is left to visit, so this waits for some.
@@ -23,6 +24,14 @@ class IncomingLinks(Protocol):
 
     def recorded(self) -> None:
         """The pages of what was taken last are recorded."""
+        ...
+
+    def take_requisites(self) -> Sequence[OutgoingRequisite]:
+        """Requisites that wait, some at a time; none if no more wait."""
+        ...
+
+    def requisites_recorded(self) -> None:
+        """The requisites that were taken last are recorded."""
         ...
 
 
@@ -49,3 +58,11 @@ def take_links(
         add_pages(live, options, links, row)
         incoming.recorded()
     return True
+
+
+def fetch_requisites(live: LiveWeb, incoming: IncomingLinks | None) -> None:
+    """Request what the pages of this run need to be shown as they looked, and what those of other shards need."""
+    while incoming is not None and (handed := incoming.take_requisites()):
+        live.journey.requisites.take(handed)
+        incoming.requisites_recorded()
+    live.fetch_requisites()

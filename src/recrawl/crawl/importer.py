@@ -8,8 +8,10 @@ from functools import partial
 import numpy as np
 
 from recrawl.compare.digest import of_payload
+from recrawl.crawl.cycles import begin_run
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.state.site_frames import SiteFrames, stored_lines
+from recrawl.crawl.tally import RunCounts
 from recrawl.crawl.visits import results
 from recrawl.crawl.visits.discovery import Discovery
 from recrawl.crawl.visits.messages import ReaderConfig, Reading, Task
@@ -21,7 +23,7 @@ from recrawl.crawl.visits.servers import Server, Servers, noise_table
 from recrawl.crawl.visits.stored_text import sniff
 from recrawl.discover.urls import canonical
 from recrawl.model import Answer, Failure
-from recrawl.record.rows import CycleRow, unvisited
+from recrawl.record.rows import unvisited
 from recrawl.record.storage import Storage
 
 History = Iterable[tuple[str, list[tuple[float, bytes | None]]]]
@@ -29,9 +31,11 @@ History = Iterable[tuple[str, list[tuple[float, bytes | None]]]]
 
 
 class Importer:
-    """Records pages without downloading them."""
+    """Records pages without downloading them. `close` ends the import; one that was interrupted is resumed."""
 
     def __init__(self, repository: Storage, options: CrawlOptions) -> None:
+        self.tally = RunCounts()
+        """`found` counts pages that became known or got a history."""
         self._repository = repository
         self._options = options
         self._servers = Servers(repository.store, options)
@@ -39,7 +43,7 @@ class Importer:
         self._levels = options.levels
         config = ReaderConfig(options.rules, tuple(self._noises), tuple(self._levels), want_text=options.index)
         self._reader = TaskReader(config)
-        self._cycle = self._open()
+        self._cycle = begin_run(repository.store, options, "import", "", 0, 0)[0]
         self._discovery = Discovery(
             repository.store,
             self._servers,
@@ -51,24 +55,22 @@ class Importer:
         self._frames = SiteFrames(repository.store, partial(stored_lines, repository, options))
         self._recorder = Recorder(repository, options, self._servers, self._frames, caches=(self._discovery,))
 
-    def urls(self, urls: Iterable[str]) -> tuple[int, list[str]]:
-        """Add URLs regardless of scopes; returns the number of new ones and the invalid ones."""
-        new, bad = 0, []
+    def urls(self, urls: Iterable[str]) -> list[str]:
+        """Add URLs regardless of scopes; returns the invalid ones."""
+        bad = []
         for text in urls:
             url = canonical(text.strip(), rules=self._options.rules)
             if url is None:
                 bad.append(text.strip())
                 continue
-            new += self._discovery.admit(url, at=self._cycle.started, batch=self._recorder.batch)[1]
-        self._close()
-        return new, bad
+            self.tally.found += self._discovery.admit(url, at=self._cycle.started, batch=self._recorder.batch)[1]
+        return bad
 
-    def histories(self, histories: History, progress: Callable[[int], None] = lambda _: None) -> tuple[int, int]:
-        """Record the histories of pages that were never visited; returns the numbers of pages and versions.
+    def histories(self, histories: History, progress: Callable[[RunCounts], None] = lambda _: None) -> None:
+        """Record the histories of pages that were never visited.
 
         The history of a page is committed whole or not at all: after a crash, importing again adds what is missing.
         """
-        versions = 0
         done: set[int] = set()
         for url, states in histories:
             clean = canonical(url, rules=self._options.rules)
@@ -77,19 +79,24 @@ class Importer:
             page, is_new = self._discovery.admit(clean, at=states[0][0], batch=self._recorder.batch)
             if is_new or (page not in done and self._never_visited(page)):
                 done.add(page)
-                versions += self._history(page, clean, states)
+                self.tally.found += 1
+                self._history(page, clean, states)
             self._recorder.commit_if_due(self._options.timer())
-            progress(len(done))
-        self._close()
-        return len(done), versions
+            progress(self.tally)
+
+    def close(self, *, finished: bool = True) -> None:
+        """Record the rest; an import that is not finished is resumed by the next one."""
+        self._recorder.close()
+        if finished:
+            self._repository.store.cycles.finish(self._cycle.id, self._options.clock())
 
     def _never_visited(self, page: int) -> bool:
         """Whether a known page is no more than a URL, such as the target of a link of an imported page."""
         return page in self._discovery.fresh or self._repository.store.pages.get(page).state == unvisited(page)
 
-    def _history(self, page: int, url: str, states: list[tuple[float, bytes | None]]) -> int:
+    def _history(self, page: int, url: str, states: list[tuple[float, bytes | None]]) -> None:
         server = self._servers.of_url(url)
-        state, count = unvisited(page), 0
+        state = unvisited(page)
         before: bytes | None = None
         for at, body in states:
             visit = PendingVisit(page, url, server.id, 0, 0, state, None, None, request_url=url)
@@ -102,9 +109,8 @@ class Importer:
                     done = self._unreadable(visit, at, reading)
                 else:
                     done, before = self._version(server, visit, at, reading), reading.record
-                    count += 1
+            self.tally.count(done.visit.outcome, done.visit.failure)
             state = done.state
-        return count
 
     def _read(self, server: Server, visit: PendingVisit, at: float, body: bytes, before: bytes | None) -> Reading:
         """Parse a version and compare it with the previous one, whose WARC records are `before`."""
@@ -165,27 +171,3 @@ class Importer:
         done = results.failed(visit, number, self._cycle.id, at, visit.answer, failure, reading.detail)
         self._recorder.add(done)
         return done
-
-    def _open(self) -> CycleRow:
-        """The row of this import: that of the last one if it was interrupted, else a new one."""
-        store = self._repository.store
-        last = next((row for row in store.cycles.newest() if row.kind == "import"), None)
-        if last is not None and last.finished is None:
-            return last
-        row = CycleRow(
-            store.next_id("cycles"),
-            "import",
-            "",
-            0,
-            0,
-            self._options.clock(),
-            None,
-            store.next_id("visits"),
-            store.next_id("pages"),
-        )
-        store.cycles.begin(row)
-        return row
-
-    def _close(self) -> None:
-        self._recorder.close()
-        self._repository.store.cycles.finish(self._cycle.id, self._options.clock())

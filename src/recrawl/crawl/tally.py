@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 from recrawl.model import Outcome
 
 _OUTCOMES = tuple(Outcome)
+_NUMBERS = ("received", "found", "waiting", "url", "requisites", "requisite_bytes")
 
 
 @dataclass(slots=True)
@@ -37,6 +39,38 @@ class RunCounts:
     def visits(self) -> int:
         """All visits, with any outcome."""
         return sum(self.outcomes.values())
+
+
+def joined(one: RunCounts, other: RunCounts) -> RunCounts:
+    """The counts of two runs together."""
+    return RunCounts(
+        outcomes=one.outcomes + other.outcomes,
+        failures=one.failures + other.failures,
+        received=one.received + other.received,
+        found=one.found + other.found,
+        waiting=other.waiting,
+        url=other.url,
+        requisites=one.requisites + other.requisites,
+        requisite_bytes=one.requisite_bytes + other.requisite_bytes,
+        warnings=[*one.warnings, *other.warnings],
+    )
+
+
+def as_row(counts: RunCounts) -> dict[str, Any]:
+    """Counts as JSON."""
+    return {
+        "outcomes": {outcome.name.lower(): number for outcome, number in counts.outcomes.items()},
+        "failures": dict(counts.failures),
+        "warnings": counts.warnings[:100],
+        **{name: getattr(counts, name) for name in _NUMBERS},
+    }
+
+
+def from_row(row: dict[str, Any]) -> RunCounts:
+    """Counts from JSON, which may hold more; empty from an empty row."""
+    plain = {name: row[name] for name in (*_NUMBERS, "warnings") if name in row}
+    outcomes = Counter({Outcome[name.upper()]: number for name, number in row.get("outcomes", {}).items()})
+    return RunCounts(outcomes=outcomes, failures=Counter(row.get("failures", {})), **plain)
 
 
 class RowNumbers:

@@ -152,7 +152,9 @@ class WarcArchive:
         return self.path(name), place.start  # its records cannot be read without its dictionary
 
     def read(self, place: Place) -> bytes:
-        """The records at a place, as `record.warc` reads them."""
+        """The records at a place, as `record.warc` reads them; `ValueError` if they are marked as lost."""
+        if not place.length:
+            raise ValueError("it is marked as lost")
         name = self.names[place.file]
         if self._cache is not None and not name.endswith(SUFFIX):
             return self._cache.read(name, *place.extent)

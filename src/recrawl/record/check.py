@@ -6,7 +6,7 @@ pages that wait to be indexed) is no problem: the next writing command sees to i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -95,13 +95,17 @@ def repair_database(storage: Storage, findings: Findings) -> bool:
     return not left
 
 
-def check_archive(storage: Storage, findings: Findings) -> None:
-    """Check every record of every file, and that the versions are where the database says."""
+def check_archive(storage: Storage, findings: Findings, go_on: Callable[[], None] = lambda: None) -> None:
+    """Check every record of every file, and that the versions are where the database says.
+
+    `go_on` is called before each file; it raises to end the check.
+    """
     names, lengths = storage.store.warcs.names(), storage.store.warcs.lengths()
     try:
         if storage.remote is not None:
             _check_objects(storage.remote, findings, storage.store.warcs)
         for file, name in sorted(names.items()):
+            go_on()
             _check_file(storage, findings, file, storage.archive.path(name), lengths[file])
     except StorageFailure as error:  # the object store is away: nothing is known about the files there
         findings.add("archive", str(error))

@@ -51,6 +51,17 @@ class RequisiteVersion(NamedTuple):
     """URLs that a stylesheet shows, one per line."""
 
 
+class OutgoingRequisite(NamedTuple):
+    """A requisite that this shard of a cluster needs and another one owns, who requests it."""
+
+    shard: int
+    key: int
+    url: str
+    style: int
+    level: int
+    depth: int
+
+
 class HostRow(NamedTuple):
     """A server that is asked for requisites alone; no pages of it are kept."""
 
@@ -73,6 +84,7 @@ class RequisiteBatch:
     pages: list[tuple[int, int, bytes]] = field(default_factory=list)
     """Page, level, and the numbers of its requisites as packed int32."""
     hosts: list[HostRow] = field(default_factory=list)
+    outbox: list[OutgoingRequisite] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.rows or self.versions or self.pages or self.hosts)
+        return bool(self.rows or self.versions or self.pages or self.hosts or self.outbox)

@@ -124,9 +124,11 @@ class Storage:
             self.remote.begin()
         self._drop_old_index()
 
-    def lock(self, what: str, wait: Callable[[str], bool]) -> None:
-        """Take the lock, and leave everything as it is."""
+    def lock(self, what: str, wait: Callable[[str], bool], lease: Lease | None = None) -> None:
+        """Take the lock, and leave everything as it is. With a lease, nothing is written after it is taken over."""
         self._lock_folder(what, wait)
+        if lease is not None:
+            self.store.fence(lease)
         self.store.lock(what, wait)
 
     def _lock_folder(self, what: str, wait: Callable[[str], bool]) -> None:

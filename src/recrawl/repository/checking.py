@@ -25,6 +25,7 @@ from recrawl.record.check import (
 )
 from recrawl.record.storage import Storage
 from recrawl.record.store import open_store
+from recrawl.record.store.leases import Lease
 from recrawl.record.store.location import shards_of
 from recrawl.repository.opening import Notify, prepare
 from recrawl.settings import Settings
@@ -59,6 +60,12 @@ class CheckReport:
         checked = {name: getattr(self, name) for name in names}
         return {"clean": self.clean, "problems": problems, "notes": list(self.notes), "checked": checked}
 
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> CheckReport:
+        """The report that `as_dict` has described."""
+        problems = tuple(CheckProblem(**problem) for problem in row["problems"])
+        return cls(problems, tuple(row["notes"]), **row["checked"])
+
 
 def check(
     folder: Path,
@@ -68,22 +75,27 @@ def check(
     repair: bool,
     wait: Callable[[str], bool],
     tell: Notify,
+    lease: Lease | None = None,
+    go_on: Callable[[], None] = lambda: None,
 ) -> CheckReport:
-    """Check all parts against each other; with `repair`, mend what can be mended. Holds the lock meanwhile."""
+    """Check all parts against each other; with `repair`, mend what can be mended. Holds the lock meanwhile.
+
+    The shard of a cluster is repaired under a lease. `go_on` is called now and then; it raises to end the check.
+    """
     findings = Findings()
     counts = (0, 0, 0)
     try:
         with Storage(folder) as storage:
             if repair or os.access(folder, os.W_OK):  # on a read-only file system nobody writes
-                storage.lock("check", wait)
+                storage.lock("check", wait, lease)
             sound = check_database(storage, findings)
             if sound:
                 counts = storage.store.checks.counts()
-                check_archive(storage, findings)
+                check_archive(storage, findings, go_on)
                 if options.index:
                     check_index(storage, findings, refused_texts(storage.store))
             if repair:
-                _repair(storage, values, options, findings, tell)
+                _repair(storage, values, options, findings, tell, lease)
     except DiskFull:  # no fault of the repository
         raise
     except StorageFailure as error:
@@ -93,13 +105,15 @@ def check(
     )
 
 
-def _repair(storage: Storage, values: Settings, options: CrawlOptions, findings: Findings, tell: Notify) -> None:
+def _repair(
+    storage: Storage, values: Settings, options: CrawlOptions, findings: Findings, tell: Notify, lease: Lease | None
+) -> None:
     if not repair_database(storage, findings):
         return
     repair_archive(storage, findings)
     if findings.of("index"):
         storage.drop_index()
-    prepare(storage, "check", options, values, tell=tell)
+    prepare(storage, "check", options, values, tell=tell, lease=lease)
     if waiting := storage.finish():
         tell(waiting)
     for problem in findings.of("index"):

@@ -6,8 +6,11 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain, takewhile
 from pathlib import Path
 
+from recrawl.crawl.options import CrawlOptions
+from recrawl.crawl.tally import RunCounts
 from recrawl.errors import BadArchive, UsageError
 from recrawl.extras import require_lab
 from recrawl.lab.formats import git_history, warc_files
@@ -15,6 +18,9 @@ from recrawl.lab.formats.archive import Archive
 from recrawl.lab.formats.source_kinds import Kind, guess
 from recrawl.lab.formats.version_rows import Progress as ConversionProgress
 from recrawl.lab.formats.version_rows import Taken, Window
+from recrawl.model import Outcome
+from recrawl.record.storage import Storage
+from recrawl.repository.results.runs import Import
 
 _YEAR_1, _YEAR_9999 = -62135596800, 253402300799
 
@@ -112,6 +118,39 @@ def histories(archive: Archive, progress: Callable[[int, int], None] = lambda *_
         states = [(float(archive.times[row]), None if archive.removed[row] else archive.html(row)) for row in rows]
         yield archive.urls[page], states
         progress(page + 1, len(archive))
+
+
+def take_in(
+    storage: Storage,
+    options: CrawlOptions,
+    urls: Iterable[str],
+    archive: Archive | None,
+    *,
+    progress: Callable[[int, int], None] = lambda *_: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> tuple[RunCounts, list[str], bool]:
+    """Record URLs and histories: counts, invalid URLs, and whether it is finished.
+
+    `stop` is asked before each page. What is left then is recorded by the next import of the same.
+    """
+    from recrawl.crawl.importer import Importer  # lazy: loads the parser
+
+    first = next(waiting := iter(urls), None)
+    if first is None and archive is None:
+        return RunCounts(), [], True
+    importer = Importer(storage, options)
+    refused = [] if first is None else importer.urls(chain([first], waiting))
+    if archive is not None:
+        importer.histories(takewhile(lambda _: not stop(), histories(archive, progress)))
+    finished = not stop()
+    importer.close(finished=finished)
+    return importer.tally, refused, finished
+
+
+def imported(found: int, outcomes: Mapping[Outcome, int], refused: Iterable[str]) -> Import:
+    """What an import has recorded, by its counts: a visit has a version unless the page was removed or is not safe."""
+    versions = sum(number for what, number in outcomes.items() if what not in (Outcome.GONE, Outcome.FAILED))
+    return Import(found, versions, tuple(refused))
 
 
 def lines_of(texts: Iterable[str]) -> Iterator[str]:

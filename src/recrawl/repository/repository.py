@@ -6,7 +6,8 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from itertools import chain, islice
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,7 +15,6 @@ from recrawl.crawl.options import CrawlOptions
 from recrawl.errors import NotKnown, UsageError
 from recrawl.record import storage
 from recrawl.record.storage import Storage
-from recrawl.record.store.location import shards_of
 from recrawl.repository import marks, opening
 from recrawl.repository.lookup import When, origin_of, seconds
 from recrawl.repository.opening import Notify, patience, seconds_of, silent, with_bytes
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from recrawl.choose import Policy
     from recrawl.crawl.outside import Fetch, MadeVisit
     from recrawl.crawl.tally import RunCounts
+    from recrawl.lab.formats.archive import Archive
     from recrawl.record.blobs.moves import MovedArchive
     from recrawl.record.store.moves import MovedStore
     from recrawl.repository.checking import CheckReport
@@ -302,8 +303,6 @@ class Repository(Reader):
         """What `cycle` would visit with these options, and why; without any request."""
         from recrawl.repository.explain import plans  # lazy: loads the policies
 
-        if shards_of(self.folder):
-            raise UsageError("the shards of a cluster plan round by round; 'recrawl why URL' explains one page")
         options = with_bytes(self.options(allow_private=allow_private, delay=delay, change=change), bytes)
         with Storage(self.folder) as own:  # a connection of its own: planning needs temporary tables
             return plans.plan(own, self.settings, options, policy=policy, budget=budget, seconds=seconds_of(time_limit))
@@ -497,10 +496,8 @@ class Repository(Reader):
         `base_url`, `branch` and `root` are for git; `since`, `until` and `limit` (pages) for git and WARC. `progress`
         gets pages done and pages in all.
         """
-        from recrawl.crawl.importer import Importer  # lazy: loads the parser
         from recrawl.lab.formats.version_rows import Window  # lazy: loads pyarrow
         from recrawl.repository import exchange  # lazy: loads pyarrow
-        from recrawl.repository.results.runs import Import  # lazy: for commands that write
 
         kinds = {Path(file): kind or exchange.kind_of(Path(file)) for file in files}
         lists = [str(file) for file, kind in kinds.items() if kind is None]
@@ -509,17 +506,19 @@ class Repository(Reader):
         start, end = (None if when is None else int(seconds(when, self.now())) for when in (since, until))
         selection = exchange.Selection(base_url, branch, root, Window(start, end, limit))
         selection.check({kind for kind in kinds.values() if kind})
+        with exchange.opened_history(kinds, selection, converting) as (archive, converted):
+            found = self._take_in(urls, archive, wait=wait, progress=progress)
+        return replace(found, remarks=None if converted is None else converted.remarks)
+
+    def _take_in(
+        self, urls: Iterable[str], archive: Archive | None, *, wait: bool, progress: Callable[[int, int], None]
+    ) -> Import:
+        from recrawl.repository import exchange  # lazy: loads pyarrow
+
         options = self.options()
-        with (
-            exchange.opened_history(kinds, selection, converting) as (archive, converted),
-            self._writing("import", options, self.settings, wait=wait) as held,
-        ):
-            first = next(waiting := iter(urls), None)
-            pages, refused = (0, []) if first is None else Importer(held, options).urls(chain([first], waiting))
-            more, versions = 0, 0
-            if archive is not None:
-                more, versions = Importer(held, options).histories(exchange.histories(archive, progress))
-        return Import(pages + more, versions, tuple(refused), None if converted is None else converted.remarks)
+        with self._writing("import", options, self.settings, wait=wait) as held:
+            counts, refused, _ = exchange.take_in(held, options, urls, archive, progress=progress)
+        return exchange.imported(counts.found, counts.outcomes, refused)
 
     def export(
         self,

@@ -38,14 +38,12 @@ class Demands:
             self.supplied.append(Supplied(request))
             return
         numbers = self._registry.register([], [clean], 0, RequisiteLevel.ALL, self._recorder.batch)
-        if not numbers:  # a server of another shard
-            self.supplied.append(Supplied(request))
-            return
         self._want_row(request, self._registry.rows(numbers)[0], 0)
 
     def _want_row(self, request: int, row: RequisiteRow, hops: int) -> None:
         age = self._options.clock() - row.checked if row.checked is not None else None
-        if age is not None and row.failures and age < DAY:
+        elsewhere = not self._options.owns(row.url)  # another shard of a cluster requests it, later
+        if elsewhere or (age is not None and row.failures and age < DAY):
             self.supplied.append(Supplied(request))
         elif age is not None and age < self._options.requisite_age and row.target >= 0 and hops < _MAX_REDIRECTS:
             self._want_row(request, self._registry.rows([row.target])[0], hops + 1)

@@ -93,14 +93,56 @@ def book_now(repository: Storage, options: CrawlOptions, policy: Policy, seed: i
 
 
 def _cycle_row(repository: Storage, options: CrawlOptions, policy: Policy, visits: int, seed: int) -> CycleRow:
-    store, number = repository.store, repository.store.next_id("cycles")
+    store, owner = repository.store, options.ownership
+    number = store.next_id("cycles") if owner is None or owner.run is None else owner.run
     first = store.next_id("visits"), store.next_id("pages")
     return CycleRow(number, "cycle", policy.name, visits, seed * 1_000_003 + number, options.clock(), None, *first)
 
 
-def _book(repository: Storage, options: CrawlOptions, policy: Policy, row: CycleRow, servers: Servers) -> Book:
+def _book(
+    repository: Storage, options: CrawlOptions, policy: Policy, row: CycleRow, servers: Servers, share: float = 1.0
+) -> Book:
     anchors = named_anchors(repository.store, options.anchors)
-    return ready_book(repository, policy, row, servers.limits(), begin=False, given=anchors)[0]
+    return ready_book(repository, policy, row, servers.limits(), begin=False, given=anchors, share=share)[0]
+
+
+class ReadyPlan:
+    """All that the plan of a cycle that began now needs; the repository may be closed then.
+
+    In a cluster, `part` is that of the shard.
+    """
+
+    def __init__(
+        self,
+        repository: Storage,
+        options: CrawlOptions,
+        policy: Policy,
+        budget: float,
+        seed: int,
+        *,
+        seconds: float = math.inf,
+        part: limits.ShardPart | None = None,
+    ) -> None:
+        check_needs(policy)
+        visits = limits.within(limits.budget_of(budget, repository.store, options), options, seconds)
+        row, servers = _cycle_row(repository, options, policy, visits, seed), Servers(repository.store, options)
+        book = _book(repository, options, policy, row, servers, 1.0 if part is None else part.share)
+        weigh(book, repository, row, options.weights, begin=False)
+        self._chooser, self._allowance = limits.limited(
+            repository, policy, row, book, servers, options, seconds, begin=False, part=part
+        )
+        self._policy, self._row, self._book = policy, row, book
+
+    def make(self, *, ranked: int | None = None) -> CyclePlan:
+        """Let the policy choose; with the ranks of all pages if the page `ranked` is not planned."""
+        world, everything = _Unchanged(), _Unchanged()
+        for _ in drive(self._chooser, world, self._book, self._row.budget, self._row.seed):
+            pass
+        if ranked is not None and not any(ranked in picks.pages for picks in world.picks):
+            book = self._chooser.without_rechecks(self._book)
+            for _ in drive(self._policy, everything, book, len(book), self._row.seed):
+                pass
+        return CyclePlan(self._row, self._book, self._allowance, world.picks, everything.picks)
 
 
 def next_plan(
@@ -114,18 +156,4 @@ def next_plan(
     ranked: int | None = None,
 ) -> CyclePlan:
     """The plan of a cycle that began now; with the ranks of all pages if the page `ranked` is not planned."""
-    check_needs(policy)
-    visits = limits.within(limits.budget_of(budget, repository.store, options), options, seconds)
-    row = _cycle_row(repository, options, policy, visits, seed)
-    servers = Servers(repository.store, options)
-    book = _book(repository, options, policy, row, servers)
-    weigh(book, repository, row, options.weights, begin=False)
-    chooser, allowance = limits.limited(repository, policy, row, book, servers, options, seconds, begin=False)
-    world = _Unchanged()
-    for _ in drive(chooser, world, book, visits, row.seed):
-        pass
-    everything = _Unchanged()
-    if ranked is not None and not any(ranked in picks.pages for picks in world.picks):
-        for _ in drive(policy, everything, chooser.without_rechecks(book), len(book), row.seed):
-            pass
-    return CyclePlan(row, book, allowance, world.picks, everything.picks)
+    return ReadyPlan(repository, options, policy, budget, seed, seconds=seconds).make(ranked=ranked)

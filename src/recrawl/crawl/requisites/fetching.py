@@ -7,7 +7,7 @@ which finds what they need; these are requisites of the same run.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from recrawl.compare.digest import of_payload
@@ -23,7 +23,7 @@ from recrawl.discover.urls import origin
 from recrawl.fetch.fetcher import Request
 from recrawl.model import Answer, Failure, RequisiteLevel
 from recrawl.record import warc
-from recrawl.record.requisite_rows import RequisiteRow, RequisiteVersion
+from recrawl.record.requisite_rows import OutgoingRequisite, RequisiteRow, RequisiteVersion
 from recrawl.record.store import Store
 
 FIRST_TICKET = -(1 << 40)
@@ -82,13 +82,18 @@ class RequisiteFetches:
         if not server.requisites or version < 0:
             return
         if visit.needs is not None and visit.needs[0] >= server.requisites:
-            self._registry.page_visited(visit.needs[1])
+            self._registry.page_visited(visit.needs[1], self._recorder.batch)
             return
         stored = self._recorder.location(version)
         if stored is not None:
             ticket, url = _FIRST_PAGE - visit.page, visit.state.archived_url or visit.url
             self._unscanned[ticket] = server.requisites
             self._readers.submit(Scan(ticket, url, stored=stored, requisites=server.requisites))
+
+    def take(self, handed: Sequence[OutgoingRequisite]) -> None:
+        """Record requisites that other shards of a cluster need."""
+        self._registry.take(handed, self._recorder.batch)
+        self._recorder.commit()
 
     # -- requests ----------------------------------------------------------------------------------------------
 
@@ -277,7 +282,8 @@ class RequisiteFetches:
 
     def _queue(self, numbers: list[int]) -> None:
         rows = self._registry.rows([number for number in numbers if number not in self._queued])
-        due = set(self._registry.due_among([row.id for row in rows if row.checked is not None]))
+        known = [row.id for row in rows if row.checked is not None]
+        due = set(self._registry.due_among(known, self._recorder.batch))
         for row in rows:
             if row.checked is None or row.id in due:
                 self._push(row)

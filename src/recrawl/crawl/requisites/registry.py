@@ -11,7 +11,7 @@ from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.messages import Reading
 from recrawl.discover.urls import key
 from recrawl.model import RequisiteLevel, Validators
-from recrawl.record.requisite_rows import RequisiteRow
+from recrawl.record.requisite_rows import OutgoingRequisite, RequisiteRow
 from recrawl.record.rows import Batch
 from recrawl.record.store import Store
 
@@ -53,22 +53,46 @@ class Registry:
                 self._packed.clear()
             self._packed[wanted] = packed
         batch.requisites.pages.append((page, int(level), packed))
-        self.page_visited(packed)
+        self.page_visited(packed, batch)
 
-    def page_visited(self, packed: bytes) -> None:
+    def page_visited(self, packed: bytes, batch: Batch) -> None:
         """Note which of a page's requisites are due."""
         if packed in self._examined:
             return
         if len(self._examined) >= _MAX_CACHED:
             self._examined.clear()
         self._examined.add(packed)
-        self.due.update(dict.fromkeys(self.due_among(np.frombuffer(packed, np.int32).tolist())))
+        self.due.update(dict.fromkeys(self.due_among(np.frombuffer(packed, np.int32).tolist(), batch)))
 
-    def due_among(self, numbers: Sequence[int]) -> list[int]:
-        """Those of the requisites that are due for another request."""
+    def due_among(self, numbers: Sequence[int], batch: Batch) -> list[int]:
+        """Those of the requisites that are due for another request; those of other shards are handed over to them."""
         now = self._options.clock()
         age = self._options.requisite_age
-        return self._store.requisites.due(numbers, now - age, now - min(age, _RETRY))
+        due = self._store.requisites.due(numbers, now - age, now - min(age, _RETRY))
+        if self._options.ownership is None:
+            return due
+        for row in self.rows(due):
+            if not self._options.owns(row.url):
+                self.update(self._handed_over(row, batch), batch)
+                due.remove(row.id)
+        return due
+
+    def take(self, handed: Sequence[OutgoingRequisite], batch: Batch) -> None:
+        """Take requisites that other shards need: new ones are requested, known ones if they are due."""
+        for one in handed:
+            urls = [one.url]
+            sheets, others = (urls, []) if one.style else ([], urls)
+            numbers = self.register(sheets, others, one.depth, RequisiteLevel(one.level), batch)
+            self.due.update(dict.fromkeys(self.due_among(numbers, batch)))
+
+    def _handed_over(self, row: RequisiteRow, batch: Batch) -> RequisiteRow:
+        """Leave the request to the shard that owns the URL; the row has the time of that."""
+        ownership = self._options.ownership
+        assert ownership is not None
+        batch.requisites.outbox.append(
+            OutgoingRequisite(ownership.shard_of(row.url), row.key, row.url, row.style, row.level, row.depth)
+        )
+        return row._replace(checked=self._options.clock())
 
     def register(
         self, styles: Sequence[str], files: Sequence[str], depth: int, level: RequisiteLevel, batch: Batch
@@ -84,8 +108,6 @@ class Registry:
             self._known.update((it, (number, at)) for it, number, at in self._store.requisites.known(missing))
         numbers = []
         for it, (url, style) in wanted.items():
-            if not self._options.owns(url):
-                continue
             number, before = self._known.get(it, (-1, RequisiteLevel.NONE))
             if number < 0:
                 number, self._next = self._next, self._next + 1
@@ -98,6 +120,9 @@ class Registry:
         return numbers
 
     def _put(self, row: RequisiteRow, batch: Batch) -> None:
+        """Add a row that is to be requested."""
+        if not self._options.owns(row.url):
+            row = self._handed_over(row, batch)
         self._known[row.key] = (row.id, row.level)
         self.update(row, batch)
 

@@ -1,31 +1,37 @@
 """What a policy can need beyond the columns of the book: directories, links, clusters, hints. Loaded only if needed.
 
-URLs never change, so directories can be recomputed at any time. Links do: the store has those of each page's newest
-version. A running cycle overwrites some of what it began with, so its initial links, hints and priors are kept in
-files until it is finished, for a resumed cycle. Clusters have a file of their own (see `clusters`).
+URLs never change, so directories can be recomputed at any time, and URL templates are kept in a file to which new pages
+are added. Links do change: the store has those of each page's newest version. A running cycle overwrites some of what
+it began with, so its initial links, hints and priors are kept in files until it is finished, for a resumed cycle.
+Clusters have a file of their own (see `clusters`).
 """
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recrawl.book import Book, LinkGraph
 from recrawl.choose import Policy
-from recrawl.columns import Float32s
+from recrawl.columns import Flags, Float32s, Ints
 from recrawl.crawl.hints.hint_codec import hints_file, hints_for
 from recrawl.crawl.state.array_files import read_arrays, write_arrays
 from recrawl.crawl.state.link_graph import links_of
 from recrawl.errors import UsageError
-from recrawl.learn.shocks.url_templates import templates_and_indexes
+from recrawl.learn.shocks.url_templates import index_pages, url_templates
 from recrawl.learn.structure.directories import places
 from recrawl.learn.structure.neighbours import fitted
 from recrawl.learn.value.importance import arrivals
 from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
+from recrawl.record.store.tables import PageTable
+from recrawl.version import __version__
 
+_URLS_AT_ONCE = 1 << 16
 _LIVE = frozenset({"folders", "links", "clusters", "forms", "hints", "arrivals", "words", "prior"})
 """What a repository provides."""
 
@@ -42,7 +48,7 @@ def equip(book: Book, repository: Storage, cycle: CycleRow, needs: frozenset[str
     if "folders" in needs:
         add_folders(book, repository.store)
     if "forms" in needs:
-        form, index = templates_and_indexes(repository.store.pages.urls())
+        form, index = _url_forms(repository, len(book), begin=begin)
         book.form, book.index = form[: len(book)], index[: len(book)]
     if "links" in needs:
         book.links = _links(book, repository, cycle, begin=begin)
@@ -111,6 +117,29 @@ def _priors(book: Book, repository: Storage, cycle: CycleRow, *, begin: bool) ->
     prior = np.full(len(book), np.nan, np.float32)  # pages found since then are not yet known
     prior[: len(now)] = now[: len(book)]
     return prior
+
+
+def _url_forms(repository: Storage, pages: int, *, begin: bool) -> tuple[Ints, Flags]:
+    """Return the number of each page's URL template, and which pages are indexes; at least the first `pages`."""
+    path, store = repository.folder / "models" / "url-templates.npz", repository.store.pages
+    kept = read_arrays(path) or {}
+    form, index = kept.get("form", np.zeros(0, np.int64)), kept.get("index", np.zeros(0, bool))
+    if not np.array_equal(kept.get("mark", ""), _mark_of(store, len(form))):
+        form, index = form[:0], index[:0]
+    if len(form) < pages:
+        urls, forms, indexes = store.urls(first=len(form)), [form], [index]
+        while some := list(islice(urls, _URLS_AT_ONCE)):
+            forms.append(url_templates(some))
+            indexes.append(index_pages(some))
+        form, index = np.concatenate(forms), np.concatenate(indexes)
+        if begin:
+            write_arrays(path, {"mark": _mark_of(store, len(form)), "form": form, "index": index})
+    return form, index
+
+
+def _mark_of(pages: PageTable, count: int) -> NDArray[np.str_]:
+    """A mark of the first `count` pages of a store: the version of the program, and the last URL."""
+    return np.array([__version__, *pages.urls_of([count - 1]).values()])
 
 
 def _priors_file(repository: Storage) -> Path:

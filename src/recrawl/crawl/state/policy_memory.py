@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.book import Book, Clusters, LinkGraph, PageWords
+from recrawl.book import OF_VISITS, Book, Clusters, LinkGraph, PageWords
 from recrawl.choose import Policy, describe
 from recrawl.choose.protocol import Learner, names_of, needs_of
 from recrawl.columns import Ints
@@ -80,8 +80,9 @@ def ready_book(
 ) -> tuple[Book, Past | None]:
     """The book for a cycle with all that the policy needs, and the past to continue from after the cycle.
 
-    Without `begin` nothing is written, for a cycle that is only planned. `given` are arrays from the user, by their
-    name in the memory of policies; each policy gets its own. `share` is that of a shard among all pages.
+    The past may share columns with the book: once it has noted visits of the cycle, the book is not to be used. Without
+    `begin` nothing is written, for a cycle that is only planned. `given` are arrays from the user, by their name in the
+    memory of policies; each policy gets its own. `share` is that of a shard among all pages.
     """
     book = load_book(repository.store, cycle, limits)
     book.share = share
@@ -145,15 +146,14 @@ def _read_saved(repository: Storage, policy: Policy, cycle: CycleRow, book: Book
     file = read_arrays(file_of(repository, policy))
     if file is None or not _fits(file, repository.store, policy, cycle, len(book)):
         return None
-    past = Past(_copied(book), int(file["upto"]), len(file["known"]))
-    if past.upto < cycle.first_visit:
-        step_back(past.book, repository.store, past.upto)
-    past.book.known[:] = True
-    past.book.known[: past.pages] = file["known"]
-    past.book.memory = {
-        name.removeprefix(_MEMORY_PREFIX): file[name] for name in file if name.startswith(_MEMORY_PREFIX)
-    }
-    return past
+    upto, known = int(file["upto"]), np.ones(len(book), bool)
+    known[: len(file["known"])] = file["known"]
+    memory = {name.removeprefix(_MEMORY_PREFIX): file[name] for name in file if name.startswith(_MEMORY_PREFIX)}
+    before = replace(book, memory={})  # the book of the cycle's start, on the same columns
+    if upto < cycle.first_visit:
+        before = _copied(book)
+        step_back(before, repository.store, upto)
+    return Past(replace(before, known=known, memory=memory), upto, len(file["known"]))
 
 
 def _fits(file: Arrays, store: Store, policy: Policy, cycle: CycleRow, pages: int) -> bool:
@@ -169,8 +169,8 @@ def _fits(file: Arrays, store: Store, policy: Policy, cycle: CycleRow, pages: in
 
 
 def _copied(book: Book) -> Book:
-    """A copy of the book with its own columns and an empty memory."""
-    return replace(book, memory={}, **{name: getattr(book, name).copy() for name in _PER_PAGE})
+    """A copy of the book with an empty memory, and its own columns of all that visits change."""
+    return replace(book, memory={}, **{name: getattr(book, name).copy() for name in OF_VISITS})
 
 
 # -- the fold -----------------------------------------------------------------------------------------------------

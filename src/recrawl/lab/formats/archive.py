@@ -160,6 +160,13 @@ def write(path: Path, urls: Any, times: Any, html: Any) -> int:
     return write_batches(path, _ordered(table)[0].to_batches(max_chunksize=_GROUP_ROWS))
 
 
+def write_pages(path: Path, archive: Archive, pages: Sequence[int]) -> int:
+    """Write some pages of an archive as an archive of their own; return the number of rows."""
+    rows = np.flatnonzero(np.isin(archive.page_of, pages))
+    urls = [archive.urls[page] for page in archive.page_of[rows].tolist()]
+    return write(path, urls, archive.times[rows], archive.column.take(pa.array(rows)))
+
+
 def write_batches(path: Path, batches: Iterable[pa.RecordBatch]) -> int:
     """Write sorted rows in row groups; the file appears only once it is complete."""
     part = path.with_name(path.name + ".part")

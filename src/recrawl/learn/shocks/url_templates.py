@@ -31,16 +31,10 @@ def url_template(url: str) -> str:
     >>> url_template("https://a.example/docs/v12/intro.html")
     'a.example/*/v#/*'
     """
-    return _described(url)[0]
-
-
-def _described(url: str) -> tuple[str, bool]:
-    """The template of a URL, and whether it names the index of a directory."""
     place, slash, last = url.partition("://")[2].partition("?")[0].rpartition("/")
     if not slash:
         place, last = last, ""
-    index = last in _INDEX
-    return f"{_directory(place)}/{'' if index else _segment(last)}", index
+    return f"{_directory(place)}/{'' if last in _INDEX else _segment(last)}"
 
 
 @lru_cache(maxsize=4096)
@@ -52,23 +46,17 @@ def _directory(place: str) -> str:
 
 def url_templates(urls: Iterable[str]) -> Ints:
     """Return a number for each URL's template; equal templates have equal numbers, on any machine."""
-    return templates_and_indexes(urls)[0]
-
-
-def templates_and_indexes(urls: Iterable[str]) -> tuple[Ints, Flags]:
-    """Return `url_templates` and `index_pages` of URLs that are read once, as a store has very many."""
     numbers: dict[str, int] = {}
 
-    def number(url: str) -> tuple[int, bool]:
-        template, index = _described(url)
+    def number(url: str) -> int:
+        template = url_template(url)
         known = numbers.get(template)
         if known is None:
             coded = template.encode("utf-8", "replace")
             known = numbers[template] = crc32(coded) << 31 ^ crc32(coded[::-1])
-        return known, index
+        return known
 
-    table = np.fromiter(map(number, urls), np.dtype([("form", np.int64), ("index", bool)]))
-    return table["form"].copy(), table["index"].copy()
+    return np.fromiter((number(url) for url in urls), np.int64)
 
 
 def index_pages(urls: Iterable[str]) -> Flags:

@@ -70,9 +70,13 @@ class RemoteFiles:
 
         self._uploads = ArchiveUploads(self.blobs, self._folder / ARCHIVE)
         try:
-            get_models(self.blobs, self._folder / "models", self._store.meta)
+            self.get_models()
         except StorageFailure as error:
             self.problem = str(error)
+
+    def get_models(self) -> None:
+        """Get the models that the folder lacks; `StorageFailure` if that fails."""
+        get_models(self.blobs, self._folder / "models", self._store.meta)
 
     def before_commit(self, archive: WarcArchive) -> None:
         """Put the files of a batch before it is recorded, if so configured; `StorageFailure` if that fails."""

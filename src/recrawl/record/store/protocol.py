@@ -66,8 +66,8 @@ class Store(Protocol):
     def count(self, table: NumberedTable) -> int:
         """The number of rows that a table has ever had; known without counting."""
 
-    def shrink(self) -> None:
-        """Cache little from now on: the run has ended, and its summary takes memory for every page."""
+    def scan(self) -> AbstractContextManager[None]:
+        """Cache little in the `with` block, which reads all pages once: the cache would fill with what it reads."""
 
     def close(self) -> None:
         """Close the store; everything committed stays."""

@@ -40,8 +40,8 @@ class PageTable(Protocol):
     def keys(self) -> tuple[Ints, Ints]:
         """URL key and number of every page."""
 
-    def urls(self, every: int = 1) -> Iterator[str]:
-        """The URLs of all pages, or of every n-th, in the order of page numbers."""
+    def urls(self, every: int = 1, first: int = 0) -> Iterator[str]:
+        """The URLs of all pages from `first` on, or of every n-th, in the order of page numbers."""
 
     def urls_of(self, pages: Iterable[int]) -> dict[int, str]:
         """The URLs of pages, in the order of page numbers."""

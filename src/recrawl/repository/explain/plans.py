@@ -30,7 +30,11 @@ def plan(
     """What a cycle would visit if it began now, without any request."""
     amount = values["budget"] if budget is None else budget
     chosen = policy_of(policy or values["policy"])
-    found = next_plan(storage, options, chosen, amount, values["seed"], seconds=seconds)
+    return described(storage, chosen, next_plan(storage, options, chosen, amount, values["seed"], seconds=seconds))
+
+
+def described(storage: Storage, chosen: Policy, found: CyclePlan) -> Plan:
+    """A plan with the URLs and sites of its pages, and their change probabilities."""
     rows = storage.store.pages.get_many(found.pages.tolist())
     chances = change_probabilities(storage.store, chosen, found.book, found.pages)
     known = [None if np.isnan(chance) else float(chance) for chance in chances]

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from recrawl.compare.chunks import Chunk
 from recrawl.crawl.visits.stored_text import StoredText
@@ -21,17 +21,16 @@ from recrawl.errors import DamagedRecord, Unreadable, UsageError
 from recrawl.model import State
 from recrawl.record import listings
 from recrawl.record.rows import Row, VersionRow
+from recrawl.record.shards.folders import reading_folder
 from recrawl.record.store.location import shards_of
+from recrawl.repository.reader import Reader
 from recrawl.times import iso
-
-if TYPE_CHECKING:
-    from recrawl.repository.reader import Reader
 
 _AWAY = (State.GONE, State.DROPPED)
 
 
-class Cursor(NamedTuple):
-    """How far an export has come: numbers of the next version and the next visit."""
+class ExportPlace(NamedTuple):
+    """How far an export has come in a repository: numbers of the next version and the next visit."""
 
     version: int = 0
     visit: int = 0
@@ -39,10 +38,6 @@ class Cursor(NamedTuple):
     @classmethod
     def now(cls, repository: Reader) -> Self:
         """After everything that is recorded now."""
-        if shards_of(repository.folder):
-            raise UsageError(
-                "chunks of a cluster cannot be exported; deliver them with a sink: 'recrawl sink add NAME chunks FILE'"
-            )
         store = repository.storage.store
         return cls(store.next_id("versions"), store.next_id("visits"))
 
@@ -54,21 +49,52 @@ class Cursor(NamedTuple):
         visit = next(listings.visit_rows(repository.opened, since=at, limit=1), None)
         return cls(version["id"] if version else end.version, visit["id"] if visit else end.visit)
 
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """How far an export has come: in a cluster in each shard, since shards record side by side."""
+
+    places: tuple[ExportPlace, ...] = ()
+    """None is the beginning."""
+
+    @classmethod
+    def now(cls, repository: Reader) -> Self:
+        """After everything that is recorded now."""
+        return cls(tuple(map(ExportPlace.now, _shards(repository))))
+
+    @classmethod
+    def since(cls, repository: Reader, at: float) -> Self:
+        """Before the first version and visit since a time."""
+        return cls(tuple(ExportPlace.since(shard, at) for shard in _shards(repository)))
+
     @classmethod
     def read(cls, file: Path) -> Self:
         """From a file; the beginning if there is none."""
         if not file.exists():
             return cls()
         try:
-            return cls(**{name: int(value) for name, value in json.loads(file.read_text()).items()})
+            found = json.loads(file.read_text())
+            rows = found if isinstance(found, list) else [found]
+            return cls(tuple(ExportPlace(**{name: int(value) for name, value in row.items()}) for row in rows))
         except (ValueError, TypeError, AttributeError) as error:
             raise UsageError(f"{file} is not a file that 'recrawl chunks --state' wrote; name another one") from error
 
     def write(self, file: Path) -> None:
         """To a file, which is replaced at once."""
+        rows = [place._asdict() for place in self.places]
         part = file.with_name(file.name + ".part")
-        part.write_text(json.dumps(self._asdict()))
+        part.write_text(json.dumps(rows[0] if len(rows) == 1 else rows))
         part.replace(file)
+
+    def of_shards(self, shards: int) -> tuple[ExportPlace, ...]:
+        """A place for each shard; a repository on one machine is the only one."""
+        places = self.places or (ExportPlace(),) * shards
+        if len(places) != shards:
+            raise UsageError(
+                f"the state is of {len(places)} shards (1 on a single machine), and this repository has "
+                f"{shards}: start with a new state file"
+            )
+        return places
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +119,26 @@ class ChunkChange:
 
 
 def chunk_changes(repository: Reader, after: Cursor, words: int) -> Iterator[ChunkChange]:
-    """What changed after a cursor, page by page; the deletions of a page come first.
+    """What changed after a cursor, shard by shard and page by page; the deletions of a page come first.
 
     All chunks of a page that was removed and has returned are put again: an export in between may have deleted them.
     """
+    places = after.of_shards(shards_of(repository.folder) or 1)
+    for shard, place in zip(_shards(repository), places, strict=True):
+        yield from _changes_after(shard, place, words)
+
+
+def _shards(repository: Reader) -> Iterator[Reader]:
+    """The shards of a cluster, each open for reading until the next one is asked for; else the repository."""
+    shards = shards_of(repository.folder)
+    if not shards:
+        yield repository
+    for shard in range(shards):
+        with Reader(reading_folder(repository.folder, shard), clock=repository.now) as own:
+            yield own
+
+
+def _changes_after(repository: Reader, after: ExportPlace, words: int) -> Iterator[ChunkChange]:
     store = repository.storage.store
     for page, url in _pages_after(repository, after):
         versions = store.versions.of_page(page)
@@ -122,8 +164,8 @@ def changes_between(
             yield ChunkChange("put", identity, url, there.title, chunk.heading, chunk.text, iso(there.at))
 
 
-def _pages_after(repository: Reader, after: Cursor) -> Iterator[tuple[int, str]]:
-    """Number and URL of each page with a version or a removal after a cursor, once."""
+def _pages_after(repository: Reader, after: ExportPlace) -> Iterator[tuple[int, str]]:
+    """Number and URL of each page with a version or a removal after a place, once."""
     seen: set[int] = set()
     last = after.version - 1
     while block := repository.storage.store.listings.versions_after(last, float("-inf"), "", 1000):

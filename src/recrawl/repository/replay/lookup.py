@@ -112,7 +112,8 @@ def _requisite(repo: Reader, url: str) -> RequisiteRow | None:
     for _ in range(_MAX_REDIRECTS):
         if row is None or row.target < 0:
             return row
-        row = next(iter(requisites.get_many([row.target])), None)
+        target = next(iter(requisites.get_many([row.target])), None)
+        row = None if target is None else requisites.find(target.key)
     return None
 
 

@@ -23,7 +23,7 @@ from recrawl.record.screenshot_rows import ScreenshotRow
 from recrawl.record.store.leases import Lease
 from recrawl.record.store.postgres.adapters import clean
 from recrawl.record.store.postgres.batches import ArrayUpsert, CopyInsert, CopyUpdate, columns, columns_of
-from recrawl.record.store.postgres.cluster.links import insert_links
+from recrawl.record.store.postgres.cluster.links import insert_links, insert_requisites
 from recrawl.record.store.postgres.connection import PostgresConnection
 from recrawl.record.store.postgres.leases import Fence, PostgresLeases
 from recrawl.record.store.postgres.schema import STEPS, applied, has_steps, migrate
@@ -123,6 +123,8 @@ class PostgresStore(SqlStore):
 
             if batch.outbox:
                 insert_links(db, self._cluster, batch.outbox)
+            if batch.requisites.outbox:
+                insert_requisites(db, self._cluster, batch.requisites.outbox)
 
     def append(self, table: str, columns: Sequence[str], types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         self.db.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN (FORMAT BINARY)", types, rows)

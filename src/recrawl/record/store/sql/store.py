@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from recrawl.errors import RepositoryError
@@ -95,8 +96,8 @@ class SqlStore(Store):
     def fence(self, lease: Lease) -> None:
         raise RepositoryError(f"shard {lease.shard} is in an SQLite file: only shards in PostgreSQL have leases")
 
-    def shrink(self) -> None:
-        """Nothing to do: a server has its own memory."""
+    def scan(self) -> AbstractContextManager[None]:
+        return nullcontext()  # a server has its own memory
 
     def transaction(self) -> Transaction:
         return Transaction(self.connection)

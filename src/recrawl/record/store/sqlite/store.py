@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from recrawl.child_processes import return_freed_memory
@@ -30,7 +31,7 @@ from recrawl.record.store.sqlite.connection import connect, translated
 
 _CACHE = "PRAGMA cache_size = -65536"
 _LITTLE_CACHE = "PRAGMA cache_size = -4096; PRAGMA shrink_memory"
-"""A scan of all pages would fill the cache with what is read once."""
+"""For a scan of all pages."""
 _WARC = upsert("warcs", ("id", "name", "length"), ("id",))
 _SITE = upsert("sites", SiteRow._fields, ("id",))
 _NEW_PAGE = insert("pages", NewPage._fields)
@@ -104,9 +105,14 @@ class SqliteStore(SqlStore):
             removed = ((page,) for page in unlisted_pages(batch))
             run("DELETE FROM hints WHERE page = ? AND kind IN ('lastmod', 'changefreq')", removed)
 
-    def shrink(self) -> None:
+    @contextmanager
+    def scan(self) -> Iterator[None]:
         self.db.executescript(_LITTLE_CACHE)
         return_freed_memory()
+        try:
+            yield
+        finally:
+            self.db.executescript(_CACHE)
 
     def close(self) -> None:
         self.db.close()

@@ -1,7 +1,7 @@
-"""Links across shards: a shard that finds a URL of another one puts it here, and its owner takes it from here.
+"""Links and requisites across shards: who finds a URL of another shard puts it here, its owner takes it from here.
 
-Who finds a link writes it in the transaction of the visit (`PostgresStore.commit`). Its owner adds the page, then
-removes the row: after a crash in between it finds the page known.
+Who finds one writes it in the transaction of the visit (`PostgresStore.commit`). Its owner adds the page or requisite,
+then removes the row: after a crash in between it finds it known.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from recrawl.record.requisite_rows import OutgoingRequisite
 from recrawl.record.rows import OutgoingLink
 from recrawl.record.store.postgres.connection import PostgresConnection
 
@@ -52,3 +53,31 @@ class OutboxLinks:
         """The number of links that wait for a shard."""
         found = self._db.run("SELECT count(*) FROM outbox_links WHERE shard = %s", (shard,)).fetchone()
         return int(found[0])
+
+
+def insert_requisites(db: PostgresConnection, schema: str, requisites: Iterable[OutgoingRequisite]) -> None:
+    """Add requisites in the transaction of a batch; one that waits already is kept for all that need it."""
+    rows = sorted(set(requisites))
+    db.executemany(
+        f"""INSERT INTO {schema}.outbox_requisites AS o (shard, key, url, style, level, depth)
+        VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (shard, key) DO UPDATE SET style = greatest(o.style, excluded.style),
+            level = greatest(o.level, excluded.level), depth = least(o.depth, excluded.depth)""",
+        rows,
+    )
+
+
+class OutboxRequisites:
+    """The table `outbox_requisites`."""
+
+    def __init__(self, db: PostgresConnection) -> None:
+        self._db = db
+
+    def waiting(self, shard: int, limit: int) -> dict[int, OutgoingRequisite]:
+        """The oldest requisites for a shard, by the number of their row."""
+        sql = """SELECT id, shard, key, url, style, level, depth FROM outbox_requisites WHERE shard = %s
+            ORDER BY id LIMIT %s"""
+        return {number: OutgoingRequisite(*row) for number, *row in self._db.run(sql, (shard, limit))}
+
+    def remove(self, numbers: Iterable[int]) -> None:
+        """Remove requisites that their shard knows now."""
+        self._db.run("DELETE FROM outbox_requisites WHERE id = ANY (%s)", (list(numbers),))

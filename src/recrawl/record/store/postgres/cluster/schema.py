@@ -49,7 +49,13 @@ CREATE TABLE outbox_links (
 );
 """.replace(" TEXT", ' TEXT COLLATE "C"')
 
+_REQUISITES = """CREATE TABLE outbox_requisites (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, shard BIGINT NOT NULL, key BIGINT NOT NULL, url TEXT NOT NULL,
+    style BIGINT NOT NULL, level BIGINT NOT NULL, depth BIGINT NOT NULL, UNIQUE (shard, key)
+)""".replace(" TEXT", ' TEXT COLLATE "C"')
+
 CLUSTER_STEPS: Steps = (
     ("cluster-0001", _TABLES),
     ("cluster-0002", "ALTER TABLE runs ADD COLUMN ending BOOLEAN NOT NULL DEFAULT false"),
+    ("cluster-0003", _REQUISITES),
 )

@@ -7,7 +7,7 @@ import contextlib
 from recrawl.errors import RepositoryError
 from recrawl.record.store.leases import Lease
 from recrawl.record.store.postgres.cluster.channels import channels
-from recrawl.record.store.postgres.cluster.links import OutboxLinks
+from recrawl.record.store.postgres.cluster.links import OutboxLinks, OutboxRequisites
 from recrawl.record.store.postgres.cluster.nodes import NodeTable
 from recrawl.record.store.postgres.cluster.rounds import RoundJournal
 from recrawl.record.store.postgres.cluster.runs import RunTable
@@ -41,6 +41,7 @@ class ClusterStore:
         self.runs = RunTable(self.db)
         self.rounds = RoundJournal(self.db)
         self.links = OutboxLinks(self.db)
+        self.requisites = OutboxRequisites(self.db)
         self.nodes = NodeTable(self.db)
 
     def fact(self, name: str) -> str:

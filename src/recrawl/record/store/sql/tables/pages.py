@@ -110,8 +110,8 @@ class SqlPages(SqlTable, PageTable):
         rows = self._columns("SELECT key, id FROM pages", {"key": "i8", "id": "i8"})
         return rows["key"], rows["id"]
 
-    def urls(self, every: int = 1) -> Iterator[str]:
-        rows = self._db.stream("SELECT url FROM pages WHERE id % ? = 0 ORDER BY id", (every,))
+    def urls(self, every: int = 1, first: int = 0) -> Iterator[str]:
+        rows = self._db.stream("SELECT url FROM pages WHERE id >= ? AND id % ? = 0 ORDER BY id", (first, every))
         return (row[0] for row in rows)
 
     def urls_of(self, pages: Iterable[int]) -> dict[int, str]:

@@ -21,7 +21,9 @@ class SqlRequisites(SqlTable, RequisiteTable):
         return [RequisiteRow._make(row) for row in rows]
 
     def find(self, key: int) -> RequisiteRow | None:
-        row = self._db.execute("SELECT * FROM requisites WHERE key = ?", (key,)).fetchone()
+        # In a cluster, shards that need it know it too: the one that has requested it comes first.
+        sql = "SELECT * FROM requisites WHERE key = ? ORDER BY version DESC, target DESC LIMIT 1"
+        row = self._db.execute(sql, (key,)).fetchone()
         return None if row is None else RequisiteRow._make(row)
 
     def waiting(self, limit: int) -> list[RequisiteRow]:

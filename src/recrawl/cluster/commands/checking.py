@@ -1,4 +1,4 @@
-"""Check all shards of a cluster, one after the other, as `recrawl check` does."""
+"""Check all shards of a cluster, as `recrawl check` does: the command reads them, its workers repair them."""
 
 from __future__ import annotations
 
@@ -38,6 +38,16 @@ def check_shards(
         if not report.clean and (run := _run_of(folder)) is not None:
             raise RepositoryBusy(f"{run.kind} {run.id} began during the check: run it again when that has ended")
         total = _joined(total, report, shard)
+    return total
+
+
+def repaired_shards(folder: Path, run: int) -> CheckReport:
+    """What the workers have found and repaired in a run."""
+    with closing(layout_of(folder).open()) as cluster:
+        parts = cluster.runs.shards(run)
+    total = CheckReport()
+    for shard, part in sorted(parts.items()):
+        total = _joined(total, CheckReport.of(part.tally["check"]), shard)
     return total
 
 
