@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks.opinion import belief, clairvoyant, part
 from recrawl.choose import make_policy
-from recrawl.choose.shock import policy as shock
+from recrawl.choose.shock import plan
 from recrawl.choose.shock.policy import Shock
 from recrawl.lab.histories.history import History, assemble, without_start
 from recrawl.lab.histories.opening import open_history
@@ -129,8 +129,8 @@ def parts(history, asked) -> None:
     model.SHOCK_WEIGHT = 1e9  # a prior that nothing can move: every group is always as usual
     line("the network and shocks", Shock())
     model.SHOCK_WEIGHT, change_model.predict_by_network = weight, fitted
-    shock.SAMPLE = 10**9
-    line("probes of unsure groups", Shock())
+    plan.CERTAIN = 0.0  # no group is uncertain
+    line("samples of uncertain groups", Shock())
 
 
 class Visited:
