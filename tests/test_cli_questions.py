@@ -384,6 +384,7 @@ def test_why_with_policies_that_need_or_remember_something(past: Past, policy: s
 
 def test_why_with_a_policy_that_cannot_run_here(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
     """What there is to say of the page is said; for the next cycle there is a sentence."""
+    past.repo.config(policy="round-robin")
     monkeypatch.setattr(RoundRobin, "needs", frozenset({"weather"}))
     shown = past.repo.run("why", past.url("/a")).out
     assert "It is live." in shown
