@@ -273,9 +273,12 @@ def test_light_and_dark_can_be_chosen(watched: Watched) -> None:
     page.get_by_role("button", name="Dark").click()
     assert page.url.endswith("/changes?what=new")
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    body = page.locator("body")
+    expect(body).not_to_have_css("background-color", "rgba(0, 0, 0, 0)")  # until the stylesheet is loaded
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.get_by_role("button", name="Light").click()
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")
+    expect(body).not_to_have_css("background-color", dark)
     watched.go("/theme?to=dark&back=//elsewhere.example/")
     assert page.url == f"{watched.root}/"
 
