@@ -135,9 +135,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Tests that share a fixture go to one worker process (`--dist loadgroup`), so that it is made once.
     """
     for item in items:
-        if isinstance(item, pytest.Function) and _shared_fixtures(item.path) & set(item.fixturenames):
+        fixtures = set(item.fixturenames) if isinstance(item, pytest.Function) else set()
+        if _shared_fixtures(item.path) & fixtures:
             item.add_marker(pytest.mark.xdist_group(item.path.name))
-        if not (item.get_closest_marker("slow") or _needs_more(item.path)):
+        if not (item.get_closest_marker("slow") or _needs_more(item.path) or "postgres_url" in fixtures):
             item.add_marker("quick")
 
 

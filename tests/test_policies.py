@@ -270,6 +270,7 @@ def test_a_law_that_fails_for_one_policy_names_it() -> None:
 # -- every policy, any book --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @every_policy
 def test_every_policy_passes_the_checks_for_users_own_policies(text: str) -> None:
     check_policy(make_policy(text), books=min(6, settings().max_examples // 2))
