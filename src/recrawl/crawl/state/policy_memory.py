@@ -149,7 +149,7 @@ def _read_saved(repository: Storage, policy: Policy, cycle: CycleRow, book: Book
     upto, known = int(file["upto"]), np.ones(len(book), bool)
     known[: len(file["known"])] = file["known"]
     memory = {name.removeprefix(_MEMORY_PREFIX): file[name] for name in file if name.startswith(_MEMORY_PREFIX)}
-    before = replace(book, memory={})  # the book of the cycle's start, on the same columns
+    before = book  # the past has the same columns, unless it is behind the cycle's start
     if upto < cycle.first_visit:
         before = _copied(book)
         step_back(before, repository.store, upto)
