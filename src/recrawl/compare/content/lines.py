@@ -31,6 +31,8 @@ from recrawl.compare.noise.filters import NO_NOISE, Noise
 from recrawl.compare.parsing import text as page_text
 
 _WORD = re.compile(r"\w+")
+_FOLD = bytes(ord(chr(code).lower()) if _WORD.match(chr(code)) else ord(" ") for code in range(128)) + bytes(128)
+"""The normal form of ASCII characters: lower case, with spaces between words."""
 # Directives of templates that were published unrendered, and keywords that version control replaces at every commit.
 _DIRECTIVE = re.compile(r"\{%.{0,500}?%\}|\{\{[^{}\"']{0,200}\}\}|\$[A-Z]\w{1,20}(?::[^$\n]{0,200})?\$")
 _MOSTLY = 0.95
@@ -86,11 +88,13 @@ def _line(text: str, place: tuple[bool, ...]) -> Line:
     """The line of a text, in the frame, a heading or content by the user's choice."""
     if "{" in text or "$" in text:
         text = _DIRECTIVE.sub(" ", " ".join(text.split()))
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", text)
-    words = _WORD.findall(text.casefold())
-    seal = hashlib.blake2b("".join(words).encode("utf-8", "replace"), digest_size=8)
-    return Line(" ".join(words), int.from_bytes(seal.digest(), "big") >> 1, *place)
+    if text.isascii():  # most lines: the same, in half the time
+        words = text.encode().translate(_FOLD).split()
+    else:
+        found = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+        words = [word.encode("utf-8", "replace") for word in found]
+    seal = hashlib.blake2b(b"".join(words), digest_size=8)
+    return Line(b" ".join(words).decode(), int.from_bytes(seal.digest(), "big") >> 1, *place)
 
 
 _KNOWN = {place: _Lines(place) for place in product((False, True), repeat=3)}
