@@ -146,8 +146,7 @@ def _independent_share(counted: Floats, changed: Floats) -> Floats:
 
 def _ones(flags: Ints, versions: int | Ints) -> Ints:
     """Return the number of changes among the last `versions` comparisons."""
-    bits = np.ascontiguousarray(flags & ((np.int64(1) << versions) - 1))
-    ones: Ints = np.unpackbits(bits.view(np.uint8).reshape(len(bits), 8), axis=1).sum(axis=1, dtype=np.int64)
+    ones: Ints = np.bitwise_count(flags & ((np.int64(1) << versions) - 1)).astype(np.int64)
     return ones
 
 
