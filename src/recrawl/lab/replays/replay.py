@@ -111,7 +111,8 @@ class Setup:
 def replay(history: History, policy: Policy, setup: Setup, progress: Callable[[int], None] = lambda _: None) -> Record:
     """Drive the policy through all cycles; `progress` gets the number of each finished cycle."""
     check(history, policy, setup)
-    policy = by_domain(policy, [registrable_domain(site) for site in history.sites], setup.shards)
+    if setup.shards > 1:
+        policy = by_domain(policy, [registrable_domain(site) for site in history.sites], setup.shards)
     web = Web(history, setup)
     book = web.first_book()
     chooser = Budgeted(policy, Allowance(bytes=setup.bytes)) if setup.bytes else policy
@@ -181,7 +182,7 @@ class Web:
         book.last_try[there] = book.last_visit[there] = book.last_change[there] = 0.0
         book.size[there] = history.size[timeline.held_row[there]]
         book.clusters = history.clusters
-        book.form, book.index = history.form, index_pages(history.urls)
+        book.form = history.form
         book.prior = history.prior
         if self._setup.weighted and history.weight is not None:
             book.weight = normalise(history.weight)[0]
@@ -199,6 +200,8 @@ class Web:
         np.logical_and(self.timeline.there, self._linked, out=book.known)
         if self._setup.cost == "bytes":
             book.cost = costs(book.size)
+        if "forms" in needs and book.index is None:
+            book.index = index_pages(self._history.urls)
         if "arrivals" in needs:
             self._count_links(book)
         if "links" in needs:
