@@ -13,7 +13,7 @@ from recrawl.discover.known_urls import KnownUrls
 
 # Few enough to meet again, with the ends of the range among them.
 KEYS = st.one_of(st.integers(-8, 8), st.sampled_from([-(2**63), 2**63 - 1]), st.integers(-(2**63), 2**63 - 1))
-PAGES = st.integers(0, 2**40)
+PAGES = st.integers(0, 2**31 - 1)
 
 
 def array(values) -> np.ndarray:
@@ -84,10 +84,24 @@ def test_keys_and_pages_go_together():
         KnownUrls(array([1, 2]), array([1]))
 
 
-def test_a_page_takes_sixteen_bytes_once_merged():
+def test_a_page_takes_twelve_bytes_once_merged():
     known = KnownUrls(array([]), array([]))
     for i in range(20_000):
         known.add(i * 7919, i)
     assert len(known._recent) <= max(known_module._MIN_MERGE, len(known._keys) // 8)
-    assert known._keys.nbytes + known._pages.nbytes <= 16 * len(known)
+    assert known._keys.nbytes + known._pages.nbytes <= 12 * len(known)
     assert known.find(array([7919 * 12_345])).tolist() == [12_345]
+
+
+def test_the_dict_of_new_pages_stays_small(monkeypatch):
+    monkeypatch.setattr(known_module, "_MAX_MERGE", 10)
+    known = KnownUrls(array(range(1000)), array(range(1000)))
+    for key in range(1000, 1100):
+        known.add(key, key)
+        assert len(known._recent) <= 10
+    assert known.find(array([5, 1050])).tolist() == [5, 1050]
+
+
+def test_sorted_keys_are_not_copied():
+    keys = array(range(10))
+    assert np.shares_memory(KnownUrls(keys, np.arange(10, dtype=np.int32))._keys, keys)

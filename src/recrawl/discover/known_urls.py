@@ -1,8 +1,9 @@
 """Page numbers of known URLs by their keys, for millions of pages.
 
-A Python dict would take 150 bytes per page; two sorted arrays take 16. New pages go into a small dict, which is merged
-into the arrays when it reaches an eighth of their size, so each page moves only a few times while the repository
-doubles. Keys are hashes (`recrawl.discover.urls.key`); one binary search in C finds a batch of them.
+A Python dict would take 150 bytes per page; two sorted arrays take 12. New pages go into a small dict, which is merged
+into the arrays when it reaches an eighth of their size, or 65,536 pages: a merge copies the arrays, a larger dict would
+take more memory than they do. Keys are hashes (`recrawl.discover.urls.key`); one binary search in C finds a batch of
+them.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from itertools import repeat
 
 import numpy as np
 
-from recrawl.columns import Ints
+from recrawl.columns import Int32s, Ints
 
 _MIN_MERGE = 4096  # a smaller merge costs more than it saves
+_MAX_MERGE = 1 << 16
 _SHARE = 8
 
 
@@ -28,14 +30,17 @@ class KnownUrls:
 
     __slots__ = ("_keys", "_pages", "_recent")
 
-    def __init__(self, keys: Ints, pages: Ints) -> None:
+    def __init__(self, keys: Ints, pages: Ints | Int32s) -> None:
+        """Take over the arrays, which are not copied if the keys ascend."""
         if len(keys) != len(pages):
             raise ValueError(f"{len(keys)} keys for {len(pages)} pages")
-        order = np.argsort(keys, kind="stable")
-        self._keys: Ints = np.asarray(keys, dtype=np.int64)[order]
-        self._pages: Ints = np.asarray(pages, dtype=np.int64)[order]
+        self._keys: Ints = np.asarray(keys, dtype=np.int64)
+        self._pages: Int32s = np.asarray(pages, dtype=np.int32)
+        if not (self._keys[1:] >= self._keys[:-1]).all():
+            order = np.argsort(keys, kind="stable")
+            self._keys, self._pages = self._keys[order], self._pages[order]
         self._recent: dict[int, int] = {}
-        last = np.ones(len(order), dtype=bool)
+        last = np.ones(len(self._keys), dtype=bool)
         np.not_equal(self._keys[1:], self._keys[:-1], out=last[:-1])
         if not last.all():
             self._keys, self._pages = self._keys[last], self._pages[last]
@@ -67,7 +72,7 @@ class KnownUrls:
     def add(self, key: int, page: int) -> None:
         """Set the page of a key that is not known."""
         self._recent[key] = page
-        if len(self._recent) > max(_MIN_MERGE, len(self._keys) // _SHARE):
+        if len(self._recent) > max(_MIN_MERGE, min(_MAX_MERGE, len(self._keys) // _SHARE)):
             self._merge()
 
     def _at(self, key: int) -> int:
@@ -76,7 +81,7 @@ class KnownUrls:
 
     def _merge(self) -> None:
         keys = np.fromiter(self._recent.keys(), dtype=np.int64, count=len(self._recent))
-        pages = np.fromiter(self._recent.values(), dtype=np.int64, count=len(self._recent))
+        pages = np.fromiter(self._recent.values(), dtype=np.int32, count=len(self._recent))
         order = np.argsort(keys)
         keys, pages = keys[order], pages[order]
         at = self._keys.searchsorted(keys)

@@ -60,7 +60,8 @@ class Discovery:
         self._traps = traps or TrapLimits()
         self._now = now
         self._guard: TrapGuard | None = None
-        self._known = KnownUrls(*store.pages.keys())
+        with store.scan():
+            self._known = KnownUrls(*store.pages.keys())
         for key, page in learn_spellings(store, rules).items():
             if self._known.get(key) < 0:
                 self._known.add(key, page)

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.columns import Flags, Float32s, Ints
+from recrawl.columns import Flags, Float32s, Int32s, Ints
 from recrawl.record.rows import Columns, CycleRow, PageRow, Row, ScopeRow, StoredPage, VersionRow
 from recrawl.record.screenshot_rows import ScreenshotRow
 
@@ -37,8 +37,8 @@ class PageTable(Protocol):
     def any(self) -> bool:
         """Whether the store holds a page."""
 
-    def keys(self) -> tuple[Ints, Ints]:
-        """URL key and number of every page."""
+    def keys(self) -> tuple[Ints, Int32s]:
+        """URL key and number of every page, by ascending key."""
 
     def urls(self, every: int = 1, first: int = 0) -> Iterator[str]:
         """The URLs of all pages from `first` on, or of every n-th, in the order of page numbers."""
@@ -107,8 +107,8 @@ class PageTable(Protocol):
     def count_by_state(self) -> Iterator[tuple[int, int, int]]:
         """Site, state, number of pages."""
 
-    def scope_rows(self) -> Iterator[ScopeRow]:
-        """What decides on the scope, of every page."""
+    def scope_rows(self, sites: Iterable[int] | None = None) -> Iterator[ScopeRow]:
+        """What decides on the scope, of every page of these sites; None for all sites."""
 
     def stored(self) -> list[tuple[int, str, int, int]]:
         """Number, URL, depth and version of live pages with a version."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.columns import DAY, Flags, Float32s, Ints
+from recrawl.columns import DAY, Flags, Float32s, Int32s, Ints
 from recrawl.model import Outcome, State
 from recrawl.record.rows import Columns, CycleRow, NewPage, PageRow, PageState, Row, ScopeRow
 from recrawl.record.store.sql.base import (
@@ -52,6 +52,8 @@ _SUMMARY = {
     "last_change": "f8",
 }
 _ABSENT = enum_list(State.GONE, State.MOVED)
+_OF_SITES = "site IN (SELECT id FROM sites)"
+"""True of all pages; with a condition on a rare state, the index by site and state saves a scan of all pages."""
 _RECALL = f"""UPDATE pages SET misses = 0, missing_since = 0,
                      state = CASE WHEN state = {State.MOVED:d} AND version < 0
                                   THEN {State.FOUND:d} ELSE {State.MISSING:d} END
@@ -106,8 +108,10 @@ class SqlPages(SqlTable, PageTable):
     def any(self) -> bool:
         return self._value("SELECT 1 FROM pages LIMIT 1") is not None
 
-    def keys(self) -> tuple[Ints, Ints]:
-        rows = self._columns("SELECT key, id FROM pages", {"key": "i8", "id": "i8"})
+    def keys(self) -> tuple[Ints, Int32s]:
+        rows = self._columns(
+            "SELECT key, id FROM pages ORDER BY key", {"key": "i8", "id": "i4"}, expected=self._count()
+        )
         return rows["key"], rows["id"]
 
     def urls(self, every: int = 1, first: int = 0) -> Iterator[str]:
@@ -151,7 +155,8 @@ class SqlPages(SqlTable, PageTable):
         return self._all_pages(_BOOK)
 
     def priors(self) -> Float32s:
-        prior = self._columns(f"SELECT coalesce(prior, {NEVER}) FROM pages ORDER BY id", {"prior": "f4"})["prior"]
+        sql = f"SELECT coalesce(prior, {NEVER}) FROM pages ORDER BY id"
+        prior: Float32s = self._columns(sql, {"prior": "f4"}, expected=self._count())["prior"]
         prior[np.isinf(prior)] = np.nan
         return prior
 
@@ -160,7 +165,10 @@ class SqlPages(SqlTable, PageTable):
 
     def _all_pages(self, types: dict[str, str]) -> Columns:
         names = ", ".join(f"coalesce({name}, {NEVER})" if name in _TIMES else name for name in types)
-        return self._columns(f"SELECT {names} FROM pages ORDER BY id", types)
+        return self._columns(f"SELECT {names} FROM pages ORDER BY id", types, expected=self._count())
+
+    def _count(self) -> int:
+        return int(self._value("SELECT coalesce(max(id), -1) + 1 FROM pages"))
 
     def last_modified(self, sites: Iterable[int] | None) -> NDArray[np.void]:
         where = "" if sites is None else f"WHERE site {AMONG}"
@@ -179,13 +187,13 @@ class SqlPages(SqlTable, PageTable):
     def absent(self) -> Columns:
         return self._columns(
             f"""SELECT id, site, depth = 0 AND parent < 0, failures, coalesce(last_try, {NEVER}) FROM pages
-                WHERE state IN {_ABSENT} ORDER BY id""",
+                WHERE {_OF_SITES} AND state IN {_ABSENT} ORDER BY id""",
             {"id": "i8", "site": "i4", "given": "?", "failures": "i4", "last_try": "f8"},
         )
 
     def barred(self) -> dict[int, list[tuple[int, str, bool]]]:
         found: dict[int, list[tuple[int, str, bool]]] = {}
-        sql = f"SELECT id, site, url, version FROM pages WHERE state = {State.BARRED:d} ORDER BY id"
+        sql = f"SELECT id, site, url, version FROM pages WHERE {_OF_SITES} AND state = {State.BARRED:d} ORDER BY id"
         for page, site, url, version in self._db.stream(sql):
             found.setdefault(site, []).append((page, url, version >= 0))
         return found
@@ -218,11 +226,11 @@ class SqlPages(SqlTable, PageTable):
         sql = "SELECT site, state, count(*) FROM pages GROUP BY site, state ORDER BY site, state"
         return iter(self._db.execute(sql))
 
-    def scope_rows(self) -> Iterator[ScopeRow]:
-        rows = self._db.stream(
-            "SELECT id, url, depth, parent, state, CASE WHEN payload IS NULL THEN 0 ELSE 1 END FROM pages ORDER BY id"
-        )
-        return map(ScopeRow._make, rows)
+    def scope_rows(self, sites: Iterable[int] | None = None) -> Iterator[ScopeRow]:
+        where = "" if sites is None else f"WHERE site {AMONG}"
+        sql = f"""SELECT id, url, depth, parent, state, CASE WHEN payload IS NULL THEN 0 ELSE 1 END FROM pages {where}
+                  ORDER BY id"""
+        return map(ScopeRow._make, self._db.stream(sql, () if sites is None else (json_list(sites),)))
 
     def stored(self) -> list[tuple[int, str, int, int]]:
         sql = f"SELECT id, url, depth, version FROM pages WHERE state = {State.LIVE:d} AND version >= 0 ORDER BY id"
@@ -239,8 +247,8 @@ class SqlPages(SqlTable, PageTable):
     def revive(self, moved_before: float) -> None:
         with Transaction(self._db):
             # Sitemaps that list redirects do so for ever: a page that was never there is checked at the slow pace only.
-            self._db.execute(f"{_RECALL} AND listed = 1 AND (state = {State.GONE:d} OR version >= 0)")
-            self._db.execute(f"{_RECALL} AND state = {State.MOVED:d} AND last_try < ?", (moved_before,))
+            self._db.execute(f"{_RECALL} AND {_OF_SITES} AND listed = 1 AND (state = {State.GONE:d} OR version >= 0)")
+            self._db.execute(f"{_RECALL} AND {_OF_SITES} AND state = {State.MOVED:d} AND last_try < ?", (moved_before,))
 
     def check_now(self, pages: Iterable[int]) -> None:
         sql = f"UPDATE pages SET {self._check_now} AND id {AMONG}"
