@@ -287,6 +287,7 @@ def finish_run(repository: Storage, options: CrawlOptions, live: LiveWeb, row: C
 def _after_run(repository: Storage, options: CrawlOptions, live: LiveWeb, row: CycleRow) -> None:
     """Summarise a run that has ended, then do what is allowed only between runs."""
     now, store = options.clock(), repository.store
+    live.stop_readers()
     with store.scan():
         summarise(store, row, now)
     if unfinished(store, "cycle") is None:  # an interrupted cycle must find the same pages when it is resumed

@@ -69,7 +69,7 @@ def _expected(visits: Columns, pages: Columns, sites: int) -> tuple[Floats, floa
     again = np.isfinite(visits["before"]) & (visits["outcome"] != Outcome.FAILED)
     mine = {name: pages[name][page] for name in ("site", "visits", "changes", "found")}
     before = np.where(again, visits["before"], 0.0)
-    model, _ = fit_rates(mine["site"], mine["visits"] - 1, mine["changes"] - 1 - found, before - mine["found"], sites)
+    model = fit_rates(mine["site"], mine["visits"] - 1, mine["changes"] - 1 - found, before - mine["found"], sites)
     probability = np.where(again, 1.0 - model.unchanged(visits["at"] - before), np.nan)
     wider = spread(mine["site"][again], probability[again], found[again], sites)
     return probability, wider

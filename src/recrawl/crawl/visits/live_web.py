@@ -173,6 +173,12 @@ class LiveWeb:
         self._recorder.commit()
         self.journey.enqueue_found()
 
+    def stop_readers(self) -> None:
+        """Stop the reader processes, whose memory others can use; a page that comes after all starts new ones."""
+        if not self._readers.pending:
+            self._watch_stages()
+            self._readers.close()
+
     def close(self) -> None:
         """Commit what is ready and release everything."""
         try:
