@@ -86,7 +86,9 @@ class PagePrior:
         >>> PagePrior.of(book).factor(np.array([1]), 1.0).round(3).tolist(), PagePrior.of(book, used=False).factor([1])
         ([3.0], 1.0)
         """
-        if self.book.prior is None or not len(self.first_found):
+        if self.book.prior is None or not len(self.first_found) or weight == 0:
+            return 1.0
+        if weight is None and not self.weight.any():
             return 1.0
         by = self.weight[self.book.site[pages]].astype(np.float32) if weight is None else np.float32(weight)
         factor: Float32s = np.exp(by * np.nan_to_num(self.book.prior[pages]))
