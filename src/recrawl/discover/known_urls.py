@@ -75,6 +75,18 @@ class KnownUrls:
         if len(self._recent) > max(_MIN_MERGE, min(_MAX_MERGE, len(self._keys) // _SHARE)):
             self._merge()
 
+    def add_all(self, keys: Ints, pages: Int32s) -> None:
+        """Set the pages of many keys, in ascending order, none of which is known."""
+        if not len(self._keys):
+            self._keys, self._pages = keys, pages
+            return
+        at = self._keys.searchsorted(keys)
+        self._keys, self._pages = np.insert(self._keys, at, keys), np.insert(self._pages, at, pages)
+
+    def columns(self) -> tuple[Ints, Int32s]:
+        """The keys, ascending, and their pages, without those of the last calls of `add`."""
+        return self._keys, self._pages
+
     def _at(self, key: int) -> int:
         at = int(self._keys.searchsorted(key))
         return at if at < len(self._keys) and self._keys[at] == key else -1
@@ -83,9 +95,7 @@ class KnownUrls:
         keys = np.fromiter(self._recent.keys(), dtype=np.int64, count=len(self._recent))
         pages = np.fromiter(self._recent.values(), dtype=np.int32, count=len(self._recent))
         order = np.argsort(keys)
-        keys, pages = keys[order], pages[order]
-        at = self._keys.searchsorted(keys)
-        self._keys, self._pages = np.insert(self._keys, at, keys), np.insert(self._pages, at, pages)
+        self.add_all(keys[order], pages[order])
         self._recent = {}
 
     def __len__(self) -> int:

@@ -37,8 +37,11 @@ class PageTable(Protocol):
     def any(self) -> bool:
         """Whether the store holds a page."""
 
-    def keys(self) -> tuple[Ints, Int32s]:
-        """URL key and number of every page, by ascending key."""
+    def keys(self, first: int = 0) -> tuple[Ints, Int32s]:
+        """URL key and number of every page from `first` on, by ascending key."""
+
+    def keys_of(self, pages: Iterable[int]) -> dict[int, int]:
+        """The URL keys of pages."""
 
     def urls(self, every: int = 1, first: int = 0) -> Iterator[str]:
         """The URLs of all pages from `first` on, or of every n-th, in the order of page numbers."""

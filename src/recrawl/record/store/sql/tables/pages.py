@@ -108,11 +108,14 @@ class SqlPages(SqlTable, PageTable):
     def any(self) -> bool:
         return self._value("SELECT 1 FROM pages LIMIT 1") is not None
 
-    def keys(self) -> tuple[Ints, Int32s]:
-        rows = self._columns(
-            "SELECT key, id FROM pages ORDER BY key", {"key": "i8", "id": "i4"}, expected=self._count()
-        )
+    def keys(self, first: int = 0) -> tuple[Ints, Int32s]:
+        where = "WHERE id >= ?" if first else ""
+        sql, expected = f"SELECT key, id FROM pages {where} ORDER BY key", max(0, self._count() - first)
+        rows = self._columns(sql, {"key": "i8", "id": "i4"}, (first,) if first else (), expected)
         return rows["key"], rows["id"]
+
+    def keys_of(self, pages: Iterable[int]) -> dict[int, int]:
+        return dict(self._db.execute(f"SELECT id, key FROM pages WHERE id {AMONG}", (json_list(pages),)))
 
     def urls(self, every: int = 1, first: int = 0) -> Iterator[str]:
         rows = self._db.stream("SELECT url FROM pages WHERE id >= ? AND id % ? = 0 ORDER BY id", (first, every))
