@@ -79,8 +79,15 @@ class PageTable(Protocol):
     def priors(self) -> Float32s:
         """The change priors of pages (see `compare.change_prior`), NaN where there is none; by page number."""
 
-    def summary_columns(self) -> Columns:
-        """The columns that summaries need, in the order of page numbers; a missing time is -inf."""
+    def summary_columns(self, pages: Iterable[int] | None = None) -> Columns:
+        """The columns that summaries need, of all pages or of some, in the order of their numbers; a missing time is
+        -inf."""
+
+    def touched(self) -> tuple[int, list[int]]:
+        """The number of the list of pages that were changed without a visit, 0 if there is none, and its pages."""
+
+    def begin_touched(self, number: int) -> None:
+        """Begin a new list under a number above 0."""
 
     def last_modified(self, sites: Iterable[int] | None) -> NDArray[np.void]:
         """`id`, `site`, `folder` and `modified` (Last-Modified in seconds, 0 if unreadable) of the pages of these
