@@ -77,8 +77,8 @@ class KnownUrls:
 
     def add_all(self, keys: Ints, pages: Int32s) -> None:
         """Set the pages of many keys, in ascending order, none of which is known."""
-        if not len(self._keys):
-            self._keys, self._pages = keys, pages
+        if not len(self._keys) or not len(keys):
+            self._keys, self._pages = (self._keys, self._pages) if len(self._keys) else (keys, pages)
             return
         at = self._keys.searchsorted(keys)
         self._keys, self._pages = np.insert(self._keys, at, keys), np.insert(self._pages, at, pages)
