@@ -91,8 +91,10 @@ class PagePrior:
         if weight is None and not self.weight.any():
             return 1.0
         by = self.weight[self.book.site[pages]].astype(np.float32) if weight is None else np.float32(weight)
-        factor: Float32s = np.exp(by * np.nan_to_num(self.book.prior[pages]))
-        return factor
+        prior = self.book.prior[pages]
+        factor: Float32s = np.where(np.isfinite(prior), prior, np.float32(0))
+        factor *= by
+        return np.exp(factor, out=factor)
 
     def age_factor(self, pages: AnyPages) -> Floats | float:
         """Return by how much the pages' youth has raised their rates since their last visits, on average.
