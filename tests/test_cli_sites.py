@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from recrawl.record.rows import ScopeRow
+from recrawl.record.store.sql.tables.pages import SqlPages
 from tests.complaints import complaint
 from tests.world import Repo, Site, page, sitemap
 
@@ -165,6 +167,26 @@ def test_a_narrower_scope_leaves_pages_alone(repo: Repo, site: Start) -> None:
     repo.cycle()
     assert "/docs/one" in web.asked()
     assert "/shop/1" not in web.asked()
+
+
+def test_only_pages_of_changed_scopes_are_checked(repo: Repo, site: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[list[int] | None] = []
+
+    def rows(pages: SqlPages, sites: list[int] | None = None) -> Iterator[ScopeRow]:
+        checked.append(sites)
+        return scope_rows(pages, sites)
+
+    scope_rows = SqlPages.scope_rows
+    monkeypatch.setattr(SqlPages, "scope_rows", rows)
+    first, second = site(TREE), site(TREE)
+    repo.crawl(first.url())
+    repo.crawl(second.url())
+    repo.add(first.url(), "--exclude", "/shop/*")
+    repo.crawl()
+    repo.crawl()
+    assert checked == [None, [], [0]]  # everything once, no page of a site that is new, the site that has changed
+    assert "/shop/1" in paths(repo, first, "dropped")
+    assert "/shop/1" in paths(repo, second)
 
 
 def test_a_larger_limit_finds_more(repo: Repo, site: Start) -> None:

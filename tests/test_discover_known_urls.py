@@ -13,7 +13,7 @@ from recrawl.discover.known_urls import KnownUrls
 
 # Few enough to meet again, with the ends of the range among them.
 KEYS = st.one_of(st.integers(-8, 8), st.sampled_from([-(2**63), 2**63 - 1]), st.integers(-(2**63), 2**63 - 1))
-PAGES = st.integers(0, 2**40)
+PAGES = st.integers(0, 2**31 - 1)
 
 
 def array(values) -> np.ndarray:
@@ -22,7 +22,8 @@ def array(values) -> np.ndarray:
 
 @pytest.fixture(autouse=True)
 def merge_early(monkeypatch):
-    monkeypatch.setattr(known_module, "_MIN_MERGE", 3)
+    monkeypatch.setattr(known_module, "_MAX_RECENT", 3)
+    monkeypatch.setattr(known_module, "_MAX_YOUNG", 9)
 
 
 class AsDict(RuleBasedStateMachine):
@@ -84,10 +85,25 @@ def test_keys_and_pages_go_together():
         KnownUrls(array([1, 2]), array([1]))
 
 
-def test_a_page_takes_sixteen_bytes_once_merged():
+def test_a_page_takes_twelve_bytes_once_merged():
     known = KnownUrls(array([]), array([]))
-    for i in range(20_000):
+    for i in range(2_000):
         known.add(i * 7919, i)
-    assert len(known._recent) <= max(known_module._MIN_MERGE, len(known._keys) // 8)
-    assert known._keys.nbytes + known._pages.nbytes <= 16 * len(known)
-    assert known.find(array([7919 * 12_345])).tolist() == [12_345]
+    keys, pages = known.columns()
+    assert len(known) == 2_000
+    assert len(keys) >= 2_000 - 9 - 3
+    assert keys.nbytes + pages.nbytes == 12 * len(keys)
+    assert known.find(array([7919 * 1_234])).tolist() == [1_234]
+
+
+def test_many_keys_are_added_at_once():
+    known = KnownUrls(array([]), array([]))
+    for first in (0, 1, 2):
+        known.add_all(array(range(first, 30, 3)), np.arange(first, 30, 3, dtype=np.int32))
+    known.add_all(array([]), np.zeros(0, np.int32))
+    assert known.find(array(range(31))).tolist() == [*range(30), -1]
+
+
+def test_sorted_keys_are_not_copied():
+    keys = array(range(10))
+    assert np.shares_memory(KnownUrls(keys, np.arange(10, dtype=np.int32)).columns()[0], keys)

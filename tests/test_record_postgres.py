@@ -247,7 +247,7 @@ SPECIAL: dict[str, dict[str, Any]] = {
     "screenshots.of_version": {"version": 1},
     "key_proofs.remove_expired": {"before": 99.0, "now": 99.0},
 }
-GIVEN_ROWS = {"put", "begin", "add", "write", "write_sites", "integrity", "rebuild_indexes"}
+GIVEN_ROWS = {"put", "begin", "begin_touched", "add", "write", "write_sites", "integrity", "rebuild_indexes"}
 """Methods that `fill` calls, or that concern the files of one store."""
 
 

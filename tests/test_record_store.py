@@ -140,6 +140,9 @@ def contents(store: AnyStore) -> dict[str, list[str]]:
     return {table: sorted(map(repr, store.db.execute(f"SELECT * FROM {table}"))) for table in TABLES}
 
 
+SITE = site_row(0, "https://a.example")
+
+
 def new_page(number: int, *, site: int = 0, cycle: int = 0, state: int = 0, listed: int = 0) -> NewPage:
     url = f"https://a.example/{number}"
     return NewPage(number, number * 7919 - 5, site, number // 10, 1, -1, 100.0 + number, cycle, state, listed, url)
@@ -355,7 +358,7 @@ def test_a_history_holds_the_visits_of_its_pages_up_to_a_point(
 
 def test_pages_that_are_gone_get_another_look_when_the_sitemap_names_them(store: AnyStore) -> None:
     gone, live = int(State.GONE), int(State.LIVE)
-    store.commit(Batch(pages=[new_page(n, state=s) for n, s in enumerate([gone, gone, live])]), [])
+    store.commit(Batch(sites=[SITE], pages=[new_page(n, state=s) for n, s in enumerate([gone, gone, live])]), [])
     store.commit(Batch(states=[unvisited(n)._replace(state=gone, misses=2, missing_since=5.0) for n in (0, 1)]), [])
     store.commit(Batch(listed=[(1, 0), (2, 1), (1, 2)]), [])
     store.pages.revive(0.0)
@@ -368,13 +371,27 @@ def test_pages_that_are_gone_get_another_look_when_the_sitemap_names_them(store:
 
 def test_pages_that_moved_long_ago_get_another_look(store: AnyStore) -> None:
     moved = int(State.MOVED)
-    store.commit(Batch(pages=[new_page(n, state=moved) for n in range(3)]), [])
+    store.commit(Batch(sites=[SITE], pages=[new_page(n, state=moved) for n in range(3)]), [])
     times = [(0, 5.0, 3), (1, 5.0, -1), (2, 50.0, 3)]
     store.commit(
         Batch(states=[unvisited(n)._replace(state=moved, last_try=at, version=had) for n, at, had in times]), []
     )
     store.pages.revive(moved_before=10.0)
     assert store.pages.book_columns()["state"].tolist() == [State.MISSING, State.FOUND, State.MOVED]
+
+
+def test_pages_in_rare_states_are_found_on_all_sites(store: AnyStore) -> None:
+    sites = [SITE._replace(id=n, origin=f"https://{n}.example") for n in range(3)]
+    states = [State.LIVE, State.GONE, State.BARRED, State.MOVED]
+    store.commit(Batch(sites=sites, pages=[new_page(n, site=n % 3, state=int(states[n % 4])) for n in range(12)]), [])
+    assert store.pages.absent()["id"].tolist() == [1, 3, 5, 7, 9, 11]
+    assert {site: [page for page, *_ in rows] for site, rows in store.pages.barred().items()} == {
+        2: [2],
+        0: [6],
+        1: [10],
+    }
+    assert [row.id for row in store.pages.scope_rows([1])] == [1, 4, 7, 10]
+    assert len(list(store.pages.scope_rows())) == 12
 
 
 def test_states_are_set_for_the_pages_named(store: AnyStore) -> None:

@@ -132,8 +132,8 @@ class _Visits:
         self.under_way = 0
         self.stopped = False
         """Whether the world has returned fewer outcomes than awaited."""
-        self._place = np.full(len(book), -1, np.int32)
-        """Of each page: its place in the order of choice; -1 for pages not chosen so far."""
+        self._place = np.zeros(len(book), np.int32)  # takes memory where pages were chosen only
+        """Of each page: its place in the order of choice, from 1 on; 0 for pages not chosen so far."""
         self._chosen = 0
 
     def make(self, picks: Picks) -> Outcomes:
@@ -145,7 +145,7 @@ class _Visits:
         if not self.under_way:
             return NOTHING
         seen = self._world.visit(picks)
-        place = self._place[seen.pages]
+        place = self._place[seen.pages] - 1
         self.under_way -= len(seen)
         self.left += int(np.count_nonzero(~seen.visited)) - len(picks)
         awaited = (place >= begin) & (place < begin + picks.needed)
@@ -161,8 +161,8 @@ class _Visits:
             raise PolicyError(f"a policy awaits {picks.awaits} of its picks: use a share from 0 to 1")
         if len(picks) and (pages.min() < 0 or pages.max() >= len(book)):
             raise PolicyError("a policy chose a page that does not exist")
-        here = np.arange(self._chosen, self._chosen + len(picks), dtype=np.int32)
-        again = (self._place[pages] >= 0).any()
+        here = np.arange(self._chosen + 1, self._chosen + 1 + len(picks), dtype=np.int32)
+        again = self._place[pages].any()
         self._place[pages] = here
         if again or (len(here) > 1 and not np.array_equal(self._place[pages], here)):
             raise PolicyError("a policy chose a page twice in one cycle")

@@ -40,9 +40,10 @@ def rank_within(group: NDArray[Any]) -> Int32s:
     """
     order = np.argsort(group, kind="stable")
     sorted_ = group[order]
-    position = np.arange(len(group), dtype=np.int32)
-    starts = position.copy()
-    starts[1:][sorted_[1:] == sorted_[:-1]] = 0
+    ranks = np.arange(len(group), dtype=np.int32)
+    ranks[1:][sorted_[1:] == sorted_[:-1]] = 0  # left are the positions where a group begins
+    np.maximum.accumulate(ranks, out=ranks)
+    np.subtract(np.arange(len(group), dtype=np.int32), ranks, out=ranks)
     rank = np.empty(len(group), np.int32)
-    rank[order] = position - np.maximum.accumulate(starts)
+    rank[order] = ranks
     return rank

@@ -14,6 +14,7 @@ from recrawl.choose.protocol import work_of
 from recrawl.columns import DAY
 from recrawl.crawl.given_pages import IncomingLinks, add_pages, fetch_requisites, take_links
 from recrawl.crawl.options import CrawlOptions
+from recrawl.crawl.reports.page_rows import summary_columns
 from recrawl.crawl.reports.summaries import summarise
 from recrawl.crawl.state import deliveries, limits
 from recrawl.crawl.state.book_columns import check_needs, delete_columns
@@ -287,8 +288,9 @@ def finish_run(repository: Storage, options: CrawlOptions, live: LiveWeb, row: C
 def _after_run(repository: Storage, options: CrawlOptions, live: LiveWeb, row: CycleRow) -> None:
     """Summarise a run that has ended, then do what is allowed only between runs."""
     now, store = options.clock(), repository.store
+    live.stop_readers()
     with store.scan():
-        summarise(store, row, now)
+        summarise(store, row, now, summary_columns(repository))
     if unfinished(store, "cycle") is None:  # an interrupted cycle must find the same pages when it is resumed
         store.pages.revive(moved_before=now - _MOVED_AGAIN)
         store.pages.recall(live.journey.linked_again.pages)

@@ -10,6 +10,7 @@ import numpy as np
 from recrawl.compare.digest import of_payload
 from recrawl.crawl.cycles import begin_run
 from recrawl.crawl.options import CrawlOptions
+from recrawl.crawl.state.known_pages import known_urls
 from recrawl.crawl.state.site_frames import SiteFrames, stored_lines
 from recrawl.crawl.tally import RunCounts
 from recrawl.crawl.visits import results
@@ -48,9 +49,9 @@ class Importer:
             repository.store,
             self._servers,
             options.scopes,
+            known_urls(repository, options.rules),
             cycle=self._cycle.id,
             now=options.clock(),
-            rules=options.rules,
         )
         self._frames = SiteFrames(repository.store, partial(stored_lines, repository, options))
         self._recorder = Recorder(repository, options, self._servers, self._frames, caches=(self._discovery,))

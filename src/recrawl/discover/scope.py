@@ -149,8 +149,17 @@ class Scopes:
 
     def describe(self) -> list[list[object]]:
         """The scopes as plain values; equal scopes give equal values."""
-        scopes = [scope for group in self._by_site.values() for scope in group]
-        return sorted(([s.seed, s.depth, sorted(s.include), sorted(s.exclude)] for s in scopes), key=str)
+        return _described(scope for group in self._by_site.values() for scope in group)
+
+    def describe_sites(self) -> dict[str, list[list[object]]]:
+        """The scopes of each site as plain values."""
+        return {name: _described(group) for name, group in self._by_site.items()}
+
+    def names(self, url: str) -> set[str]:
+        """The sites whose scopes decide on a URL: its own, and those that have moved there."""
+        name = site(url)
+        old = self.aliases.get(name, name)
+        return {name, old, self.aliases.get(old, old)}
 
     def of(self, url: str) -> list[Scope]:
         """The scopes of the URL's site."""
@@ -189,3 +198,7 @@ class Scopes:
             if reason is None:
                 return None
         return reason
+
+
+def _described(scopes: Iterable[Scope]) -> list[list[object]]:
+    return sorted(([s.seed, s.depth, sorted(s.include), sorted(s.exclude)] for s in scopes), key=str)

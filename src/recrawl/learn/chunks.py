@@ -37,13 +37,13 @@ def map_chunks(function: Callable[[AnyPages], Floats], pages: AnyPages) -> Float
     return column
 
 
-def group_sums(group: Int32s, column: NDArray[Any], groups: int) -> Floats:
-    """Return the sum of a column for each group.
+def group_sums(group: Int32s, column: NDArray[Any] | Callable[[slice], NDArray[Any]], groups: int) -> Floats:
+    """Return the sum of a column, or of what a function returns for each chunk of it, for each group.
 
     >>> group_sums(np.array([1, 0, 1], np.int32), np.array([1.0, 2.0, 3.0]), 3).tolist()
     [2.0, 4.0, 0.0]
     """
     total = np.zeros(groups)
     for chunk in chunks(len(group)):
-        total += np.bincount(group[chunk], column[chunk], groups)
+        total += np.bincount(group[chunk], column(chunk) if callable(column) else column[chunk], groups)
     return total

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from recrawl.crawl.state.old_spellings import old_spelling
+from recrawl.crawl.state.known_pages import old_spelling
 from recrawl.discover.urls import UrlRules, key, origin
 from recrawl.errors import NotKnown
 from recrawl.record.rows import VersionRow

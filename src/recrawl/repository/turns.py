@@ -194,7 +194,7 @@ def _left(storage: Storage, before: CycleRow | None, visits: int) -> int:
 
 def check_turn(storage: Storage, values: Settings, budget: float | None) -> None:
     """Raise `UsageError` for what would fail at the first turn."""
-    if not values.seeds and not len(storage.store.pages.keys()[0]):
+    if not values.seeds and not storage.store.pages.any():
         raise UsageError("no site was added yet; add one with 'recrawl add URL'")
     if budget is not None:
         limits.budget_of(budget, storage.store, options_of(values))

@@ -251,17 +251,20 @@ class ShockPlan:
 
     def _predict_again(self, near: Int32s) -> None:
         """Predict the next `near` pages of each group; shift its other pages by the mean change in log odds."""
-        of = self.change_model.shocks.groups.of
-        pages = np.concatenate(
-            [chunk.start + np.flatnonzero(self._rank[chunk] < near[of[chunk]]) for chunk in chunks(len(of))]
-        )
+        of, most = self.change_model.shocks.groups.of, near.max(initial=0)
+        pages = np.concatenate([chunk.start + np.flatnonzero(self._rank[chunk] < most) for chunk in chunks(len(of))])
+        pages = pages[self._rank[pages] < near[of[pages]]]
         predicted = self._predict(pages)
         moved = log_odds(predicted) - log_odds(self.probability[pages])
         count = np.maximum(np.bincount(of[pages], minlength=len(near)), 1)
         odds = np.exp(np.bincount(of[pages], moved, len(near)) / count).astype(np.float32)
         for chunk in chunks(len(of)):
-            factor, probability = odds[of[chunk]], self.probability[chunk]
-            self.probability[chunk] = probability * factor / (1 + probability * (factor - 1))
+            factor, probability = odds.take(of[chunk]), self.probability[chunk]
+            rest = factor - 1
+            rest *= probability
+            rest += 1
+            probability *= factor
+            probability /= rest
         self.probability[pages] = predicted
 
     def _predict(self, pages: Ints) -> AnyFloats:

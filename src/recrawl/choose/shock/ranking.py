@@ -27,9 +27,9 @@ def group_ranks(probability: Float32s, groups: Groups, size: Floats, open_: Flag
     part = part_of_group[of]
     part[~open_] = -1
     for number in range(int(part_of_group.max(initial=-1)) + 1):
-        pages = np.flatnonzero(part == number)
-        ordered = pages[np.argsort(-probability[pages], kind="stable")]
-        rank[ordered] = rank_within(of[ordered])
+        pages = np.flatnonzero(part == number).astype(np.int32)
+        pages = pages[np.argsort(-probability[pages], kind="stable")]
+        rank[pages] = rank_within(of[pages])
     return rank
 
 
@@ -56,7 +56,8 @@ def highest(value: Float32s, count: int) -> Ints:
     """Return the pages with the highest values, highest first; of equal values at the end, some that lie apart.
 
     A sample of one page in 16 gives a bound that about four times `count` pages exceed. If at least `count` pages
-    exceed it, only those are searched, which is fast.
+    exceed it, only those are searched, which is fast. If too few exceed it because many pages equal it, it is the value
+    of the last page.
 
     >>> highest(np.array([1, 2, 1, 1, 1, 3], np.float32), 4).tolist()
     [5, 1, 0, 4]
@@ -64,9 +65,12 @@ def highest(value: Float32s, count: int) -> Ints:
     sample = value[::_EVERY]
     rank = 4 + 4 * count // _EVERY
     if rank < len(sample) // 4:
-        above = np.flatnonzero(value > np.partition(sample, len(sample) - rank)[len(sample) - rank])
+        bound = np.partition(sample, len(sample) - rank)[len(sample) - rank]
+        above = np.flatnonzero(value > bound)
         if len(above) >= count:
             return above[highest_of(value[above], count)]
+        if np.count_nonzero(value >= bound) >= count:  # many pages have the value of the last one
+            return _down_to(value, bound, above, count)
     return highest_of(value, count)
 
 
@@ -75,7 +79,12 @@ def highest_of(value: Float32s, count: int) -> Ints:
     if count >= len(value):
         return np.argsort(-value, kind="stable")
     last = np.partition(value, len(value) - count)[len(value) - count]
-    more, equal = np.flatnonzero(value > last), np.flatnonzero(value == last)
+    return _down_to(value, last, np.flatnonzero(value > last), count)
+
+
+def _down_to(value: Float32s, last: np.float32, more: Ints, count: int) -> Ints:
+    """Return the positions `more` of the values above `last`, highest first, then some of those that equal it."""
+    equal = np.flatnonzero(value == last)
     left = count - len(more)
     apart = equal if left == len(equal) else equal[np.linspace(0, len(equal) - 1, left).astype(np.int64)]
     return np.concatenate((more[np.argsort(-value[more], kind="stable")], apart))

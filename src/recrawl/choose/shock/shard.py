@@ -11,7 +11,9 @@ from recrawl.choose.shards.offers import Offer, RankedPages
 from recrawl.choose.shards.splitting import Ask
 from recrawl.choose.shock.plan import SAMPLE, WIDTH, ShockPlan, cycle_length
 from recrawl.choose.shock.ranking import level_counts
+from recrawl.choose.top_k import top_k
 from recrawl.columns import Flags, Floats
+from recrawl.learn.chunks import where
 from recrawl.learn.shocks.pooling import evidence, with_evidence
 from recrawl.learn.value.objectives import scalar_if_constant
 from recrawl.model import Outcomes, Picks
@@ -67,6 +69,7 @@ class ShockShard:
     def take_at(self, threshold: int, quota: int) -> Picks:
         """Return the best pages offered; some batches choose as many by change rates drawn from their posterior."""
         picks, plan = self._offered.take_at(threshold, quota), self._plan
+        self._offered = RankedPages.none(picks.reason)  # as long as all pages, if all are overdue
         if self._asked == NEW or plan is None:
             return picks
         if self._asked == PROBES:
@@ -116,10 +119,12 @@ class ShockShard:
         if not patience or budget <= 0 or not length:
             return RankedPages.none(reason)
         round_ = self._all[0] / budget * length  # the time in which the budget could visit all pages of all shards
-        waited = book.now - book.last_try
-        late = np.flatnonzero(self._open & (waited > patience * round_))
-        late = late[np.argsort(-waited[late], kind="stable")]
-        return RankedPages(late, waited[late], reason, np.ones(len(late)))
+        late = np.concatenate(
+            [pages[book.now - book.last_try[pages] > patience * round_] for pages in where(self._open)]
+        )
+        waited = book.now - book.last_try[late]
+        score = np.broadcast_to(np.float64(1), len(late))
+        return RankedPages(late, waited, reason, score, order=lambda count: top_k(-waited, count))
 
 
 def _awaited_first(picks: Picks, awaited: Flags) -> Picks:

@@ -56,7 +56,7 @@ def change_probabilities(store: Store, policy: Policy, book: Book, pages: Pages)
         return found
     rows = store.pages.summary_columns()
     watched = rows["last_visit"] - rows["found"]
-    model, _ = fit_rates(rows["site"], rows["visits"], rows["changes"] - 1, watched, int(rows["site"].max()) + 1)
+    model = fit_rates(rows["site"], rows["visits"], rows["changes"] - 1, watched, int(rows["site"].max()) + 1)
     unchanged = model.unchanged(np.where(np.isfinite(rows["last_visit"]), book.now - rows["last_visit"], 0.0))
     found[downloaded] = 1.0 - unchanged[known]
     return found

@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from recrawl.columns import DAY, HOUR, Floats
-from recrawl.learn.rates.staleness import RateModel, fit_rates, mean_and_deviation
+from recrawl.columns import DAY, HOUR, Flags, Floats
+from recrawl.learn.chunks import where
+from recrawl.learn.rates.staleness import page_rates, share_deviation, site_rates
 from recrawl.model import State
 from recrawl.record.store import Columns, Store
 
@@ -147,27 +148,42 @@ def write(store: Store, figures: Figures) -> None:
     store.meta.set(_META, json.dumps(asdict(figures)))
 
 
+@dataclass(frozen=True, slots=True)
+class _Freshness:
+    """Sums over the stored pages of the probability that a copy is current."""
+
+    ahead: Floats
+    """At the times `_AHEAD`."""
+    now: Floats
+    """Now, by site."""
+    variance: Floats
+    """Of the sums now, by site, if pages were independent."""
+
+
 def measure(store: Store, pages: Columns, now: float, spread: float) -> tuple[Figures, list[dict[str, Any]]]:
     """Measure the repository and its sites, from one row per page."""
     sites = max(store.next_id("sites"), int(pages["site"].max(initial=-1)) + 1)
+    watched = pages["last_visit"] - pages["found"]
     changes = pages["changes"] - 1  # without its creation
-    model, rates = fit_rates(pages["site"], pages["visits"], changes, pages["last_visit"] - pages["found"], sites)
+    rates = site_rates(pages["site"], pages["visits"], changes, watched, sites)
     kept = np.isin(pages["state"], (State.LIVE, State.MISSING)) & np.isfinite(pages["last_visit"])
-    fresh = _fresh(pages, kept, model, now)
-    return (
-        _whole(store, pages, kept, model, now, spread),
-        _site_rows(pages, kept, fresh, rates, spread, now, sites),
-    )
+    fresh = _Freshness(np.zeros(len(_AHEAD)), np.zeros(sites), np.zeros(sites))
+    for rows in where(kept):  # in chunks: columns of intermediate results would take more memory than the rows
+        site, gap = pages["site"][rows], now - pages["last_visit"][rows]
+        model = page_rates(pages["visits"][rows], changes[rows], watched[rows], rates[site])
+        fresh.ahead[:] += [model.unchanged(gap + ahead).sum() for ahead in _AHEAD]
+        current = model.unchanged(gap)
+        fresh.now[:] += np.bincount(site, current, sites)
+        fresh.variance[:] += np.bincount(site, current * (1 - current), sites)
+    del watched, changes
+    whole = _whole(store, pages, kept, fresh, now, spread)
+    return whole, _site_rows(pages, kept, fresh, rates, spread, now, sites)
 
 
-def _whole(store: Store, pages: Columns, kept: Any, model: RateModel, now: float, spread: float) -> Figures:
+def _whole(store: Store, pages: Columns, kept: Flags, fresh: _Freshness, now: float, spread: float) -> Figures:
     states = np.bincount(pages["state"], minlength=len(State))
-    last = pages["last_visit"][kept]
+    last = np.sort(pages["last_visit"][kept])
     last_any = pages["last_visit"].max(initial=-np.inf)
-    own = RateModel(model.a[kept], model.b[kept])
-    fading = tuple(float(own.unchanged(now + ahead - last).mean()) for ahead in _AHEAD) if len(last) else ()
-    _, deviation = mean_and_deviation(own.unchanged(now - last), spread)
-    descending = np.sort(last)[::-1]
     places = [min(len(last) - 1, int(share / 100 * len(last))) for share in QUANTILES] if len(last) else []
     return Figures(
         at=now,
@@ -175,22 +191,17 @@ def _whole(store: Store, pages: Columns, kept: Any, model: RateModel, now: float
         sites=int(np.count_nonzero(np.bincount(pages["site"][pages["state"] != State.DROPPED]))),
         states={state.name.lower(): int(states[state]) for state in State},
         stored=len(last),
-        fading=fading,
-        deviation=deviation or 0.0,
+        fading=tuple((fresh.ahead / len(last)).tolist()) if len(last) else (),
+        deviation=share_deviation(float(fresh.variance.sum()), len(last), spread),
         spread=spread,
-        last_visits=tuple(descending[places].tolist()),
+        last_visits=tuple(last[::-1][places].tolist()),
         ages=tuple(np.bincount(np.digitize(now - last, AGES), minlength=len(AGES) + 1).tolist()),
         last_visit=float(last_any) if np.isfinite(last_any) else None,
     )
 
 
-def _fresh(pages: Columns, kept: Any, model: RateModel, now: float) -> Floats:
-    """The probability that a page is still as stored; NaN for pages without a stored version."""
-    return np.where(kept, model.unchanged(np.where(kept, now - pages["last_visit"], 0.0)), np.nan)
-
-
 def _site_rows(
-    pages: Columns, kept: Any, fresh: Floats, rates: Floats, spread: float, now: float, sites: int
+    pages: Columns, kept: Flags, fresh: _Freshness, rates: Floats, spread: float, now: float, sites: int
 ) -> list[dict[str, Any]]:
     site = pages["site"]
     states = {state: np.bincount(site[pages["state"] == state], minlength=sites) for state in State}
@@ -205,9 +216,8 @@ def _site_rows(
     }
     has_pages = np.bincount(site[kept], minlength=sites)
     live = np.maximum(has_pages, 1)
-    probability = fresh[kept]
-    mean = np.bincount(site[kept], probability, sites) / live
-    deviation = np.sqrt(np.bincount(site[kept], probability * (1 - probability), sites) * spread) / live
+    mean = fresh.now / live
+    deviation = np.sqrt(fresh.variance * spread) / live
     age = np.bincount(site[kept], now - pages["last_visit"][kept], sites) / live
     last = {}
     for name in ("last_visit", "last_change"):

@@ -53,7 +53,8 @@ def _learned_from(files: tuple[tuple[Path, int], ...]) -> list[HintTrust]:
     sites = max((len(memory[f"hints.{kind}.counts"]) for kind in kinds), default=0)
     nothing = np.zeros((len(kinds), sites))
     hints = Hints(kinds, nothing.astype(np.int16), nothing, nothing)
-    return Signals(hints, np.arange(sites, dtype=np.int32), np.zeros(sites), memory, float(memory["hints.now"])).trust()
+    now = float(memory["hints.now"])
+    return Signals(hints, np.arange(sites, dtype=np.int32), np.full(sites, now), memory, now).trust()
 
 
 def _memory(files: list[Path]) -> Arrays | None:

@@ -23,10 +23,13 @@ from recrawl.record.rows import CycleRow
 from recrawl.record.store import Columns, Store
 
 
-def summarise(store: Store, cycle: CycleRow, now: float) -> None:
-    """Write the sums for a cycle that has just ended, and the figures of the repository and its sites."""
+def summarise(store: Store, cycle: CycleRow, now: float, pages: Columns | None = None) -> None:
+    """Write the sums for a cycle that has just ended, and the figures of the repository and its sites.
+
+    `pages` are the columns of `summary_columns`, if they were read.
+    """
     visits = store.visits.with_previous(cycle)
-    pages = store.pages.summary_columns()
+    pages = store.pages.summary_columns() if pages is None else pages
     sites = max(store.next_id("sites"), int(pages["site"].max(initial=-1)) + 1)
     expected, wider = _expected(visits, pages, sites)
     measured, site_rows = measure(store, pages, now, wider)
@@ -69,7 +72,7 @@ def _expected(visits: Columns, pages: Columns, sites: int) -> tuple[Floats, floa
     again = np.isfinite(visits["before"]) & (visits["outcome"] != Outcome.FAILED)
     mine = {name: pages[name][page] for name in ("site", "visits", "changes", "found")}
     before = np.where(again, visits["before"], 0.0)
-    model, _ = fit_rates(mine["site"], mine["visits"] - 1, mine["changes"] - 1 - found, before - mine["found"], sites)
+    model = fit_rates(mine["site"], mine["visits"] - 1, mine["changes"] - 1 - found, before - mine["found"], sites)
     probability = np.where(again, 1.0 - model.unchanged(visits["at"] - before), np.nan)
     wider = spread(mine["site"][again], probability[again], found[again], sites)
     return probability, wider

@@ -12,7 +12,7 @@ site_frames     the frame of each site: the lines that its pages share
 deliveries      which outcomes a cycle has sent to its policy with which batch
 limits          what a cycle may spend: visits and bytes, by site
 rescope         drops and adds pages after the user has changed the scopes
-old_spellings   pages whose URLs an older version stored in another spelling
+known_pages     the pages of all known URLs, also of those stored in an older spelling
 reindex         brings the full-text index up to date
 array_files     files of named arrays, written atomically
 """

@@ -31,7 +31,8 @@ def load_book(store: Store, cycle: CycleRow, limits: Mapping[int, int]) -> Book:
     book = Book(now=cycle.started, known=np.isin(state, _VISITABLE) & existed, **columns)
     touched = step_back(book, store, cycle.first_visit)
     book.known[touched] = existed[touched]  # they were chosen, so they were known then
-    book.known &= retry_allowed(book.failures, book.last_try, book.now)
+    failing = np.flatnonzero(book.failures)
+    book.known[failing] &= retry_allowed(book.failures[failing], book.last_try[failing], book.now)
     _apply_limits(book, limits)
     return book
 

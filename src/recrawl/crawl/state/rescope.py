@@ -1,8 +1,9 @@
 """After the user has changed the scopes: pages come into scope or leave it, before the next crawl or cycle begins.
 
 Pages out of scope are dropped (their versions stay), dropped pages that are in scope again come back, and where a scope
-has become wider the stored pages are read again for links that were refused before. Pages that the user gave, by a seed
-or by an import, are exempt from patterns.
+has become wider the stored pages are read again for links that were refused before. Only pages of sites whose scopes
+have changed are checked; any page may link there. Pages that the user gave, by a seed or by an import, are exempt from
+patterns.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 
 _META = "scopes"
+_SITES_META = "site_scopes"
+"""The fingerprint of each site's scopes, with that of all of them."""
 _BATCH = 500
 
 
@@ -40,23 +43,41 @@ def forget_scopes(store: Store) -> None:
 
 def rescope(repository: Storage, options: CrawlOptions, discovery: Discovery, record: Callable[[Batch], None]) -> None:
     """Apply the scopes to all pages; batches of new pages go to `record`."""
-    store = repository.store
-    before = store.meta.get(_META, "")
-    _drop_and_recall(repository, options)
-    if before:
+    store, scopes = repository.store, options.scopes
+    before, whole = store.meta.get(_META, ""), _fingerprint(scopes)
+    sites = {name: _digest(described) for name, described in scopes.describe_sites().items()}
+    changed = _changed_sites(store, sites)
+    _drop_and_recall(repository, options, changed)
+    if before and (changed is None or changed & sites.keys()):  # a removed scope accepts no link
         _reread_links(repository, options, discovery, record)
-    store.meta.set(_META, _fingerprint(options.scopes))
+    store.meta.set(_SITES_META, json.dumps({"scopes": whole, "sites": sites}))
+    store.meta.set(_META, whole)
 
 
 def _fingerprint(scopes: Scopes) -> str:
-    return hashlib.blake2b(json.dumps(scopes.describe()).encode(), digest_size=16).hexdigest()
+    return _digest(scopes.describe())
 
 
-def _drop_and_recall(repository: Storage, options: CrawlOptions) -> None:
+def _digest(described: list[list[object]]) -> str:
+    return hashlib.blake2b(json.dumps(described).encode(), digest_size=16).hexdigest()
+
+
+def _changed_sites(store: Store, sites: dict[str, str]) -> set[str] | None:
+    """The sites whose scopes are new, other ones or removed; None if all pages must be checked."""
+    saved = json.loads(store.meta.get(_SITES_META, "{}"))
+    if not saved or saved["scopes"] != store.meta.get(_META, ""):
+        return None
+    return {name for name, _ in sites.items() ^ saved["sites"].items()}
+
+
+def _drop_and_recall(repository: Storage, options: CrawlOptions, changed: set[str] | None) -> None:
     drop: list[int] = []
     recall: list[int] = []
     revive: list[int] = []
-    for page, url, depth, parent, state, downloaded in repository.store.pages.scope_rows():
+    numbers = None
+    if changed is not None:
+        numbers = [row.id for row in repository.store.sites.all() if options.scopes.names(f"{row.origin}/") & changed]
+    for page, url, depth, parent, state, downloaded in repository.store.pages.scope_rows(numbers):
         in_scope = options.scopes.refuses(url, depth) is None
         if state == State.DROPPED and in_scope:
             (recall if downloaded else revive).append(page)

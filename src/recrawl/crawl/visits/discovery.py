@@ -10,14 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from recrawl.columns import Int32s, Ints
-from recrawl.crawl.state.old_spellings import learn_spellings
 from recrawl.crawl.visits.messages import Reading
 from recrawl.crawl.visits.servers import Server, Servers
 from recrawl.discover import urls as addresses
 from recrawl.discover.known_urls import KnownUrls
 from recrawl.discover.scope import Scopes, site
 from recrawl.discover.traps import TrapGuard, TrapLimits
-from recrawl.discover.urls import UrlRules
 from recrawl.learn.structure.frontier_rank import FrontierRank
 from recrawl.model import State
 from recrawl.record.rows import Batch, NewPage, OutgoingLink
@@ -46,10 +44,10 @@ class Discovery:
         store: Store,
         servers: Servers,
         scopes: Scopes,
+        known: KnownUrls,
         *,
         cycle: int,
         now: float,
-        rules: UrlRules,
         traps: TrapLimits | None = None,
         found: list[tuple[int, int]] | None = None,
         rank: FrontierRank | None = None,
@@ -60,10 +58,7 @@ class Discovery:
         self._traps = traps or TrapLimits()
         self._now = now
         self._guard: TrapGuard | None = None
-        self._known = KnownUrls(*store.pages.keys())
-        for key, page in learn_spellings(store, rules).items():
-            if self._known.get(key) < 0:
-                self._known.add(key, page)
+        self._known = known
         self._next = store.next_id("pages")
         self._folder_key = lru_cache(maxsize=1024)(addresses.key)
         self._refused: set[int] = set()

@@ -24,6 +24,7 @@ from recrawl.crawl.render.stage import RenderStage
 from recrawl.crawl.requisites.fetching import FIRST_TICKET, RequisiteFetches
 from recrawl.crawl.requisites.registry import Registry
 from recrawl.crawl.state.frontier import lanes_for
+from recrawl.crawl.state.known_pages import known_urls
 from recrawl.crawl.state.limits import ByteBudget
 from recrawl.crawl.state.reindex import index_pages
 from recrawl.crawl.state.site_frames import SiteFrames, stored_lines
@@ -62,10 +63,9 @@ class Journey:
         self.readers = readers_of(options)
         self._found: list[tuple[int, int]] = []
         self.discovery = Discovery(
-            *(store, self.servers, options.scopes),
+            *(store, self.servers, options.scopes, known_urls(repository, options.rules)),
             cycle=cycle.id,
             now=cycle.started,
-            rules=options.rules,
             traps=options.traps,
             found=self._found,
             rank=rank,

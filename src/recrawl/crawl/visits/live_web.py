@@ -14,6 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
+from recrawl.child_processes import return_freed_memory
 from recrawl.crawl.hints.pushes import process_pushes
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.state.limits import ByteBudget
@@ -75,6 +76,8 @@ class LiveWeb:
     def visit(self, picks: Picks) -> Outcomes:
         """Visit the pages that a policy chose, until those that it awaits have an outcome; the others stay queued."""
         journey = self.journey
+        if not journey.started:
+            return_freed_memory()  # by the plan
         chosen = picks.pages.tolist()
         awaited = [] if picks.awaits >= 1 else chosen[: picks.needed]
         if chosen:
@@ -172,6 +175,12 @@ class LiveWeb:
         self._recorder.batch.outbox += batch.outbox
         self._recorder.commit()
         self.journey.enqueue_found()
+
+    def stop_readers(self) -> None:
+        """Stop the reader processes, whose memory others can use; a page that comes after all starts new ones."""
+        if not self._readers.pending:
+            self._watch_stages()
+            self._readers.close()
 
     def close(self) -> None:
         """Commit what is ready and release everything."""

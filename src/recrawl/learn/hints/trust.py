@@ -83,16 +83,16 @@ class Signals:
     """Signals and silence since the pages' last visits, and the trust in their sources."""
 
     def __init__(
-        self, hints: Hints | None, site: Int32s, gap: Floats, memory: Mapping[str, NDArray[Any]], now: float
+        self, hints: Hints | None, site: Int32s, last_visit: Floats, memory: Mapping[str, NDArray[Any]], now: float
     ) -> None:
         self._hints = hints
         self._site = site
-        self._gap = np.maximum(gap / DAY, _MIN_GAP)
+        self._last_visit = last_visit
         self._now = now
-        self._expected = np.zeros(len(gap), np.float32)
-        """One per page: expected changes without hints, from the last `predict`."""
         sites = int(site.max(initial=-1)) + 1
         kinds = hints.kinds if hints else ()
+        self._expected = np.zeros(len(last_visit) if kinds else 0, np.float32)
+        """One per page: expected changes without hints, from the last `predict`."""
         decay = (1 - FORGET) ** max(0.0, (now - float(memory.get("hints.now", np.array(now)))) / DAY)
         self._logs = {kind: decay * _resized(memory.get(f"hints.{kind}.logs"), sites, len(_GRID)) for kind in kinds}
         """Kind to site by hypothesis: log-likelihoods."""
@@ -111,10 +111,7 @@ class Signals:
     @classmethod
     def of(cls, book: Book) -> Signals:
         """Return the state in a book's memory, with the book's current hints."""
-        gap = np.zeros(0)  # unused without hints
-        if book.hints is not None:
-            gap = np.where(np.isfinite(book.last_visit), book.now - book.last_visit, 0.0)
-        return cls(book.hints, book.site, gap, book.memory, book.now)
+        return cls(book.hints, book.site, book.last_visit, book.memory, book.now)
 
     def keep(self, book: Book) -> None:
         """Store the state in the book's memory."""
@@ -128,7 +125,7 @@ class Signals:
 
     def predict(self, pages: Pages, probability: AnyFloats) -> AnyFloats:
         """Return the change probabilities of pages given their signals, from those without hints."""
-        if self._hints is None:
+        if self._hints is None or not self._hints.kinds:
             return probability
         u = _expected_changes(probability)
         self._expected[pages] = u
@@ -139,7 +136,7 @@ class Signals:
 
     def observe(self, pages: Pages, changed: Flags) -> None:
         """Learn from visits to pages for which `predict` was called."""
-        if self._hints is None or not len(pages):
+        if self._hints is None or not self._hints.kinds or not len(pages):
             return
         u = self._expected[pages].astype(np.float64)
         missed, alarm = self._factors(pages, u)
@@ -187,7 +184,7 @@ class Signals:
     def _factors(self, pages: Pages, u: Floats) -> tuple[Floats, Floats]:
         """Return, kind by page, the share of changes that silence leaves possible and log P(all signals are false)."""
         assert self._hints is not None
-        site, gap = self._site[pages], self._gap[pages]
+        site, gap = self._site[pages], self._days(pages)
         missed = np.ones((len(self._hints.kinds), len(pages)))
         alarm = np.zeros_like(missed)
         for row, kind in enumerate(self._hints.kinds):
@@ -205,14 +202,19 @@ class Signals:
         """Return the share of the time since the last visit that the source covers, so that its silence counts."""
         assert self._hints is not None
         uncovered = (self._now - self._hints.until[row, pages]) / DAY
-        share: Floats = np.clip(1 - uncovered / self._gap[pages], 0.0, 1.0)
+        share: Floats = np.clip(1 - uncovered / self._days(pages), 0.0, 1.0)
         return share
+
+    def _days(self, pages: Pages | slice) -> Floats:
+        """Return the days since the pages' last visits, at least a minute."""
+        last = self._last_visit[pages]
+        return np.maximum(np.where(np.isfinite(last), self._now - last, 0.0) / DAY, _MIN_GAP)
 
     def _new_totals(self, row: int, sites: int) -> Floats:
         """Return, site by two, all signals since the last visits of its pages, and the days since then."""
         assert self._hints is not None
         signals = self._hints.signals[row]  # may be shorter than the book, if pages were found since it was read
-        site, gap = self._site[: len(signals)], self._gap[: len(signals)]
+        site, gap = self._site[: len(signals)], self._days(slice(len(signals)))
         covered = (self._hints.until[row] > -np.inf) & (gap > _MIN_GAP)
         return np.stack([np.bincount(site, column * covered, sites) for column in (signals, gap)], axis=1)
 
@@ -222,7 +224,7 @@ class Signals:
         """Add the log-likelihood of visits under each hypothesis; `rest` and `other_alarm` are of the other kinds."""
         assert self._hints is not None
         kind, site = self._hints.kinds[row], self._site[pages]
-        signals, gap = self._hints.signals[row, pages].astype(np.float64), self._gap[pages]
+        signals, gap = self._hints.signals[row, pages].astype(np.float64), self._days(pages)
         mean_rate = self._totals[kind][:, 0] / np.maximum(self._totals[kind][:, 1], _MIN_GAP)
         count = np.repeat(signals[:, None], len(_GRID), axis=1)
         count[:, _ECHO] = (mean_rate[site] * gap)[:, None]

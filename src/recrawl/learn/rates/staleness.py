@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.columns import DAY, Flags, Floats
+from recrawl.learn.chunks import chunks
 
 _AnyInts = NDArray[np.integer]
 
@@ -50,20 +51,25 @@ def estimated_changes(visits: _AnyInts, changes: _AnyInts) -> Floats:
     return np.asarray(compared * np.log((compared + 0.5) / (compared - seen + 0.5)))
 
 
-def fit_rates(
-    site: _AnyInts, visits: _AnyInts, changes: _AnyInts, watched: Floats, sites: int
-) -> tuple[RateModel, Floats]:
-    """Return the rate distribution of each page, and the mean rate of each site.
-
-    `watched` is the time from a page's first visit to its last.
-    """
-    count = estimated_changes(visits, changes)
-    time = np.maximum(watched, 0.0)
+def site_rates(site: _AnyInts, visits: _AnyInts, changes: _AnyInts, watched: Floats, sites: int) -> Floats:
+    """Return the mean rate of each site; `watched` is the time from a page's first visit to its last."""
+    count, time = np.zeros(sites), np.zeros(sites)
+    for rows in chunks(len(site)):
+        count += np.bincount(site[rows], estimated_changes(visits[rows], changes[rows]), sites)
+        time += np.bincount(site[rows], np.maximum(watched[rows], 0.0), sites)
     overall = (count.sum() + _PRIOR_WEIGHT) / (time.sum() + 30 * DAY)
-    rate = (np.bincount(site, count, sites) + _PRIOR_WEIGHT) / (
-        np.bincount(site, time, sites) + _PRIOR_WEIGHT / overall
-    )
-    return RateModel(count + _PRIOR_WEIGHT, time + _PRIOR_WEIGHT / rate[site]), rate
+    return np.asarray((count + _PRIOR_WEIGHT) / (time + _PRIOR_WEIGHT / overall))
+
+
+def page_rates(visits: _AnyInts, changes: _AnyInts, watched: Floats, prior: Floats) -> RateModel:
+    """Return the rate distribution of each page; `prior` is the mean rate of its site."""
+    count = estimated_changes(visits, changes)
+    return RateModel(count + _PRIOR_WEIGHT, np.maximum(watched, 0.0) + _PRIOR_WEIGHT / prior)
+
+
+def fit_rates(site: _AnyInts, visits: _AnyInts, changes: _AnyInts, watched: Floats, sites: int) -> RateModel:
+    """Return the rate distribution of each page, with the mean rate of its site among these pages as the prior."""
+    return page_rates(visits, changes, watched, site_rates(site, visits, changes, watched, sites)[site])
 
 
 def spread(site: _AnyInts, expected: Floats, found: Flags, sites: int) -> float:
@@ -78,9 +84,10 @@ def spread(site: _AnyInts, expected: Floats, found: Flags, sites: int) -> float:
     return max(1.0, float((error * error).sum()) / independent) if independent > 0 else 1.0
 
 
-def mean_and_deviation(probability: Floats, spread: float = 1.0) -> tuple[float | None, float | None]:
-    """Return the expected share of pages and its standard deviation, given each page's probability; None for none."""
-    if not len(probability):
-        return None, None
-    variance = float((probability * (1.0 - probability)).sum()) * spread
-    return float(probability.mean()), float(np.sqrt(variance) / len(probability))
+def share_deviation(variance: float, pages: int, spread: float = 1.0) -> float:
+    """Return the standard deviation of a share of pages, from the sum of p (1 - p) over them.
+
+    >>> share_deviation(100 * 0.5 * 0.5, 100)
+    0.05
+    """
+    return float(np.sqrt(variance * spread)) / max(pages, 1)

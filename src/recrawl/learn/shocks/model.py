@@ -78,7 +78,7 @@ class Shocks:
         self._by_site = np.argsort(self.groups.site, kind="stable")
         sites = int(self.groups.site.max(initial=-1)) + 1
         self._first = np.searchsorted(self.groups.site[self._by_site], np.arange(sites + 1))
-        self.site_rate, self.group_rate = self._rates()
+        self.site_rate, self.group_rate = self._rates(group_sums(self.groups.of, self.changes, len(self.groups)))
         self._since = np.zeros((len(self.groups), len(self.bins.times)), np.float32)
         for start in range(0, sites, _SITES_AT_ONCE):
             self._update_shocks(np.arange(start, min(start + _SITES_AT_ONCE, sites)))
@@ -204,18 +204,20 @@ class Shocks:
             return
         a, exposure = self.changes[pages] + np.float64(PAGE_WEIGHT), self.exposure(pages, place)
         logs = np.empty((len(pages), len(WEIGHTS)))
+        changes = group_sums(self.groups.of, self.changes, len(self.groups))
         for column, weight in enumerate(WEIGHTS):
-            _, rate = self._rates(weight)
+            _, rate = self._rates(changes, weight)
             b = self.watched[pages] + PAGE_WEIGHT / (rate[self.groups.of[pages]] * self.prior.factor(pages, weight))
             probability = np.clip(gamma_probability(a, b, exposure), _SURE, 1 - _SURE)
             logs[:, column] = np.log(np.where(changed, probability, 1 - probability))
         self.prior.add(pages, logs)
 
-    def _rates(self, weight: float | None = None) -> tuple[Floats, Floats]:
+    def _rates(self, changes: Floats, weight: float | None = None) -> tuple[Floats, Floats]:
         """Return the rates of sites and groups; the rate of the level above is the prior mean."""
         site = self.groups.site
-        columns = (self.changes, self.watched * self.prior.factor(slice(None), weight))
-        changes, watched = (group_sums(self.groups.of, column, len(self.groups)) for column in columns)
+        watched = group_sums(
+            self.groups.of, lambda rows: self.watched[rows] * self.prior.factor(rows, weight), len(self.groups)
+        )
         sites = len(self._first) - 1
         site_rate = (np.bincount(site, changes, sites) + 1) / (np.bincount(site, watched, sites) + 1 / FIRST_RATE)
         return site_rate, (changes + 1) / (watched + 1 / site_rate[site])

@@ -20,7 +20,7 @@ import numpy as np
 
 from recrawl.book import Book
 from recrawl.columns import DAY, Flags, Floats, Ints
-from recrawl.learn.chunks import AnyFloats, AnyPages
+from recrawl.learn.chunks import AnyFloats, AnyPages, chunks
 from recrawl.learn.shocks.room import room_to_gain
 
 RELATIONS = ("index", "above", "sibling")
@@ -133,7 +133,11 @@ def _appearances(book: Book) -> tuple[Ints, Ints]:
         return none, none
     first = np.full(book.sites, np.inf)
     np.minimum.at(first, book.site, book.found)
-    new = np.flatnonzero((book.found > first[book.site] + FIRST_CRAWL) & (book.found <= book.now))
+    late, parts = first + FIRST_CRAWL, [none]
+    for rows in chunks(len(book)):
+        found = book.found[rows]
+        parts.append(rows.start + np.flatnonzero((found > late[book.site[rows]]) & (found <= book.now)))
+    new = np.concatenate(parts)
     parent = book.folders.parent
     inside = _keys(_home(book.folder[new], parent, book.index[new]), book.found[new])
     directory, time, above = inside >> _SECONDS, inside & _LATEST, [(none, none)]

@@ -86,11 +86,15 @@ class PagePrior:
         >>> PagePrior.of(book).factor(np.array([1]), 1.0).round(3).tolist(), PagePrior.of(book, used=False).factor([1])
         ([3.0], 1.0)
         """
-        if self.book.prior is None or not len(self.first_found):
+        if self.book.prior is None or not len(self.first_found) or weight == 0:
+            return 1.0
+        if weight is None and not self.weight.any():
             return 1.0
         by = self.weight[self.book.site[pages]].astype(np.float32) if weight is None else np.float32(weight)
-        factor: Float32s = np.exp(by * np.nan_to_num(self.book.prior[pages]))
-        return factor
+        prior = self.book.prior[pages]
+        factor: Float32s = np.where(np.isfinite(prior), prior, np.float32(0))
+        factor *= by
+        return np.exp(factor, out=factor)
 
     def age_factor(self, pages: AnyPages) -> Floats | float:
         """Return by how much the pages' youth has raised their rates since their last visits, on average.

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.columns import Flags, Float32s, Ints
+from recrawl.columns import Flags, Float32s, Int32s, Ints
 from recrawl.record.rows import Columns, CycleRow, PageRow, Row, ScopeRow, StoredPage, VersionRow
 from recrawl.record.screenshot_rows import ScreenshotRow
 
@@ -37,8 +37,11 @@ class PageTable(Protocol):
     def any(self) -> bool:
         """Whether the store holds a page."""
 
-    def keys(self) -> tuple[Ints, Ints]:
-        """URL key and number of every page."""
+    def keys(self, first: int = 0) -> tuple[Ints, Int32s]:
+        """URL key and number of every page from `first` on, by ascending key."""
+
+    def keys_of(self, pages: Iterable[int]) -> dict[int, int]:
+        """The URL keys of pages."""
 
     def urls(self, every: int = 1, first: int = 0) -> Iterator[str]:
         """The URLs of all pages from `first` on, or of every n-th, in the order of page numbers."""
@@ -76,8 +79,15 @@ class PageTable(Protocol):
     def priors(self) -> Float32s:
         """The change priors of pages (see `compare.change_prior`), NaN where there is none; by page number."""
 
-    def summary_columns(self) -> Columns:
-        """The columns that summaries need, in the order of page numbers; a missing time is -inf."""
+    def summary_columns(self, pages: Iterable[int] | None = None) -> Columns:
+        """The columns that summaries need, of all pages or of some, in the order of their numbers; a missing time is
+        -inf."""
+
+    def touched(self) -> tuple[int, list[int]]:
+        """The number of the list of pages that were changed without a visit, 0 if there is none, and its pages."""
+
+    def begin_touched(self, number: int) -> None:
+        """Begin a new list under a number above 0."""
 
     def last_modified(self, sites: Iterable[int] | None) -> NDArray[np.void]:
         """`id`, `site`, `folder` and `modified` (Last-Modified in seconds, 0 if unreadable) of the pages of these
@@ -107,8 +117,8 @@ class PageTable(Protocol):
     def count_by_state(self) -> Iterator[tuple[int, int, int]]:
         """Site, state, number of pages."""
 
-    def scope_rows(self) -> Iterator[ScopeRow]:
-        """What decides on the scope, of every page."""
+    def scope_rows(self, sites: Iterable[int] | None = None) -> Iterator[ScopeRow]:
+        """What decides on the scope, of every page of these sites; None for all sites."""
 
     def stored(self) -> list[tuple[int, str, int, int]]:
         """Number, URL, depth and version of live pages with a version."""

@@ -161,11 +161,21 @@ class SqlTable:
         """Rows as one structured array."""
         return np.fromiter(self._db.stream(sql, values), np.dtype(list(types.items())))
 
-    def _columns(self, sql: str, types: dict[str, str], values: Sequence[Any] = ()) -> Columns:
-        """Rows as one array per column. Blocks of rows: all rows and all columns would be twice the memory."""
+    def _columns(self, sql: str, types: dict[str, str], values: Sequence[Any] = (), expected: int = 0) -> Columns:
+        """Rows as one array per column, block by block: all rows and all columns would be twice the memory.
+
+        Room for the `expected` rows is allocated once; for more, the arrays grow.
+        """
         rows, kind = iter(self._db.stream(sql, values)), np.dtype(list(types.items()))
-        blocks: dict[str, list[NDArray[Any]]] = {name: [np.zeros(0, of)] for name, of in types.items()}
+        columns: Columns = {name: np.empty(expected, of) for name, of in types.items()}
+        count = 0
         while len(block := np.fromiter(islice(rows, _BLOCK_ROWS), kind)):
-            for name, columns in blocks.items():
-                columns.append(np.ascontiguousarray(block[name]))
-        return {name: np.concatenate(blocks.pop(name)) for name in types}
+            end = count + len(block)
+            for name, column in columns.items():
+                if end > len(column):
+                    column.resize(end + end // 2, refcheck=False)
+                column[count:end] = block[name]
+            count = end
+        for column in columns.values():
+            column.resize(count, refcheck=False)
+        return columns

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from recrawl.model import Outcome, State
 from recrawl.record.store.checks import Checks, Inconsistency, IndexedPage, StoredVersion
 from recrawl.record.store.sql.base import UPDATES, SqlTable, Transaction, enum_list
+from recrawl.record.store.sql.tables.page_states import TOUCHED
 
 _UNSEARCHED = enum_list(State.GONE, State.MOVED, State.DROPPED)
 _SEARCHED = enum_list(State.LIVE, State.MISSING)
@@ -78,6 +79,7 @@ class SqlChecks(SqlTable, Checks):
             self._db.execute(
                 f"UPDATE pages SET version = n.newest FROM ({_NEWEST}) n WHERE pages.id = n.id AND version != n.newest"
             )
+            self._db.execute("DELETE FROM meta WHERE name = ?", (TOUCHED,))  # makes kept columns of pages useless
 
     def counts(self) -> tuple[int, int, int]:
         pages, visits, versions = (self._value(f"SELECT count(*) FROM {it}") for it in ("pages", "visits", "versions"))

@@ -59,7 +59,7 @@ class SqlStore(Store):
         self.connection = db
         self.meta: MetaTable = self._meta_table(db)
         self.marks: MarkTable = SqlMarks(db, self.meta)
-        self.pages: PageTable = self._page_table(db)
+        self.pages: PageTable = self._page_table(db, self.meta)
         self.visits: VisitTable = self._visit_table(db)
         self.versions: VersionTable = SqlVersions(db)
         self.screenshots: ScreenshotTable = SqlScreenshots(db)

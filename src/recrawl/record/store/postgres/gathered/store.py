@@ -57,7 +57,7 @@ class GatheredStore(PostgresStore):
     def _gather(self, db: GatheredConnection) -> None:
         shards, order = self.shards, self.order
         self.meta = meta = GatheredMeta(db)
-        self.pages = pages = GatheredPages(db)
+        self.pages = pages = GatheredPages(db, meta)
         self.links = links = GatheredLinks(db)
         self.marks = marks = GatheredMarks(db, meta)
         self.pushes = pushes = GatheredPushes(db)

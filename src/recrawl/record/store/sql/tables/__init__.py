@@ -1,6 +1,7 @@
 """Reading and writing of the tables, one module for each group of tables.
 
 pages           pages
+page_states     changes of pages without a visit
 visits          visits
 versions        versions, links, archive files
 sites           sites, cycles, single values

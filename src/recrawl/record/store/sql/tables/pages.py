@@ -7,19 +7,17 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.columns import DAY, Flags, Float32s, Ints
-from recrawl.model import Outcome, State
-from recrawl.record.rows import Columns, CycleRow, NewPage, PageRow, PageState, Row, ScopeRow
+from recrawl.columns import Flags, Float32s, Int32s, Ints
+from recrawl.model import State
+from recrawl.record.rows import Columns, NewPage, PageRow, PageState, Row, ScopeRow
 from recrawl.record.store.sql.base import (
     AMONG,
     NEVER,
     STATE_NAMES,
     VISITABLE,
-    SqlTable,
-    Transaction,
-    enum_list,
     json_list,
 )
+from recrawl.record.store.sql.tables.page_states import ABSENT, OF_SITES, SqlPageStates
 from recrawl.record.store.tables import PageTable
 
 _STATE_COLUMNS = ", ".join(PageState._fields)
@@ -51,13 +49,6 @@ _SUMMARY = {
     "last_visit": "f8",
     "last_change": "f8",
 }
-_ABSENT = enum_list(State.GONE, State.MOVED)
-_RECALL = f"""UPDATE pages SET misses = 0, missing_since = 0,
-                     state = CASE WHEN state = {State.MOVED:d} AND version < 0
-                                  THEN {State.FOUND:d} ELSE {State.MISSING:d} END
-              WHERE state IN {_ABSENT}"""
-_TOGETHER = 7 * DAY
-"""Seconds between two disappearances that may have the same cause."""
 _TIMES = {"last_try", "last_visit", "last_change"}
 _MONTHS = "".join(
     f" WHEN '{name}' THEN '{number:02d}'"
@@ -70,11 +61,10 @@ _MODIFIED_SECONDS = f"""strftime('%s', substr(modified, 13, 4) || '-' || CASE su
     || substr(modified, 6, 2) || 'T' || substr(modified, 18, 8))"""
 
 
-class SqlPages(SqlTable, PageTable):
+class SqlPages(SqlPageStates, PageTable):
     """The table `pages`."""
 
     _modified_seconds = _MODIFIED_SECONDS
-    _check_now = f"failures = 0, last_try = NULL WHERE state IN {_ABSENT}"
 
     def get(self, page: int) -> PageRow:
         return self.get_many([page])[page]
@@ -106,9 +96,14 @@ class SqlPages(SqlTable, PageTable):
     def any(self) -> bool:
         return self._value("SELECT 1 FROM pages LIMIT 1") is not None
 
-    def keys(self) -> tuple[Ints, Ints]:
-        rows = self._columns("SELECT key, id FROM pages", {"key": "i8", "id": "i8"})
+    def keys(self, first: int = 0) -> tuple[Ints, Int32s]:
+        where = "WHERE id >= ?" if first else ""
+        sql, expected = f"SELECT key, id FROM pages {where} ORDER BY key", max(0, self._count() - first)
+        rows = self._columns(sql, {"key": "i8", "id": "i4"}, (first,) if first else (), expected)
         return rows["key"], rows["id"]
+
+    def keys_of(self, pages: Iterable[int]) -> dict[int, int]:
+        return dict(self._db.execute(f"SELECT id, key FROM pages WHERE id {AMONG}", (json_list(pages),)))
 
     def urls(self, every: int = 1, first: int = 0) -> Iterator[str]:
         rows = self._db.stream("SELECT url FROM pages WHERE id >= ? AND id % ? = 0 ORDER BY id", (first, every))
@@ -148,19 +143,25 @@ class SqlPages(SqlTable, PageTable):
         return {page: (site, failures) for page, site, failures in rows}
 
     def book_columns(self) -> Columns:
-        return self._all_pages(_BOOK)
+        return self._page_columns(_BOOK)
 
     def priors(self) -> Float32s:
-        prior = self._columns(f"SELECT coalesce(prior, {NEVER}) FROM pages ORDER BY id", {"prior": "f4"})["prior"]
+        sql = f"SELECT coalesce(prior, {NEVER}) FROM pages ORDER BY id"
+        prior: Float32s = self._columns(sql, {"prior": "f4"}, expected=self._count())["prior"]
         prior[np.isinf(prior)] = np.nan
         return prior
 
-    def summary_columns(self) -> Columns:
-        return self._all_pages(_SUMMARY)
+    def summary_columns(self, pages: Iterable[int] | None = None) -> Columns:
+        return self._page_columns(_SUMMARY, pages)
 
-    def _all_pages(self, types: dict[str, str]) -> Columns:
+    def _page_columns(self, types: dict[str, str], pages: Iterable[int] | None = None) -> Columns:
         names = ", ".join(f"coalesce({name}, {NEVER})" if name in _TIMES else name for name in types)
-        return self._columns(f"SELECT {names} FROM pages ORDER BY id", types)
+        if pages is None:
+            return self._columns(f"SELECT {names} FROM pages ORDER BY id", types, expected=self._count())
+        return self._columns(f"SELECT {names} FROM pages WHERE id {AMONG} ORDER BY id", types, (json_list(pages),))
+
+    def _count(self) -> int:
+        return int(self._value("SELECT coalesce(max(id), -1) + 1 FROM pages"))
 
     def last_modified(self, sites: Iterable[int] | None) -> NDArray[np.void]:
         where = "" if sites is None else f"WHERE site {AMONG}"
@@ -179,13 +180,13 @@ class SqlPages(SqlTable, PageTable):
     def absent(self) -> Columns:
         return self._columns(
             f"""SELECT id, site, depth = 0 AND parent < 0, failures, coalesce(last_try, {NEVER}) FROM pages
-                WHERE state IN {_ABSENT} ORDER BY id""",
+                WHERE {OF_SITES} AND state IN {ABSENT} ORDER BY id""",
             {"id": "i8", "site": "i4", "given": "?", "failures": "i4", "last_try": "f8"},
         )
 
     def barred(self) -> dict[int, list[tuple[int, str, bool]]]:
         found: dict[int, list[tuple[int, str, bool]]] = {}
-        sql = f"SELECT id, site, url, version FROM pages WHERE state = {State.BARRED:d} ORDER BY id"
+        sql = f"SELECT id, site, url, version FROM pages WHERE {OF_SITES} AND state = {State.BARRED:d} ORDER BY id"
         for page, site, url, version in self._db.stream(sql):
             found.setdefault(site, []).append((page, url, version >= 0))
         return found
@@ -218,11 +219,11 @@ class SqlPages(SqlTable, PageTable):
         sql = "SELECT site, state, count(*) FROM pages GROUP BY site, state ORDER BY site, state"
         return iter(self._db.execute(sql))
 
-    def scope_rows(self) -> Iterator[ScopeRow]:
-        rows = self._db.stream(
-            "SELECT id, url, depth, parent, state, CASE WHEN payload IS NULL THEN 0 ELSE 1 END FROM pages ORDER BY id"
-        )
-        return map(ScopeRow._make, rows)
+    def scope_rows(self, sites: Iterable[int] | None = None) -> Iterator[ScopeRow]:
+        where = "" if sites is None else f"WHERE site {AMONG}"
+        sql = f"""SELECT id, url, depth, parent, state, CASE WHEN payload IS NULL THEN 0 ELSE 1 END FROM pages {where}
+                  ORDER BY id"""
+        return map(ScopeRow._make, self._db.stream(sql, () if sites is None else (json_list(sites),)))
 
     def stored(self) -> list[tuple[int, str, int, int]]:
         sql = f"SELECT id, url, depth, version FROM pages WHERE state = {State.LIVE:d} AND version >= 0 ORDER BY id"
@@ -231,49 +232,3 @@ class SqlPages(SqlTable, PageTable):
     def not_dropped(self) -> Iterator[tuple[int, str, int]]:
         sql = f"SELECT id, url, depth FROM pages WHERE state != {State.DROPPED:d} ORDER BY id"
         return self._db.stream(sql)
-
-    def set_states(self, state: int, pages: Iterable[int]) -> None:
-        with Transaction(self._db):
-            self._db.executemany("UPDATE pages SET state = ? WHERE id = ?", ((state, page) for page in pages))
-
-    def revive(self, moved_before: float) -> None:
-        with Transaction(self._db):
-            # Sitemaps that list redirects do so for ever: a page that was never there is checked at the slow pace only.
-            self._db.execute(f"{_RECALL} AND listed = 1 AND (state = {State.GONE:d} OR version >= 0)")
-            self._db.execute(f"{_RECALL} AND state = {State.MOVED:d} AND last_try < ?", (moved_before,))
-
-    def check_now(self, pages: Iterable[int]) -> None:
-        sql = f"UPDATE pages SET {self._check_now} AND id {AMONG}"
-        with Transaction(self._db):
-            self._db.execute(sql, (json_list(pages),))
-
-    def recall(self, pages: Iterable[int]) -> None:
-        with Transaction(self._db):
-            self._db.execute(f"{_RECALL} AND id {AMONG}", (json_list(pages),))
-
-    def revive_with(self, cycle: CycleRow) -> None:
-        back = f"""SELECT p.site, min(w.at) - {_TOGETHER}, max(w.at) + {_TOGETHER}
-                   FROM visits v JOIN pages p ON p.id = v.page JOIN visits w ON w.id =
-                       (SELECT max(u.id) FROM visits u WHERE u.page = v.page AND u.id < v.id
-                        AND u.outcome != {Outcome.FAILED:d})
-                   WHERE v.id >= ? AND v.cycle = ? AND v.outcome = {Outcome.CHANGED:d} AND w.outcome = {Outcome.GONE:d}
-                   GROUP BY p.site"""
-        rows = self._db.execute(back, (cycle.first_visit, cycle.id)).fetchall()
-        with Transaction(self._db):
-            self._db.executemany(f"{_RECALL} AND site = ? AND last_change BETWEEN ? AND ?", rows)
-
-    def forgive(self, cycle: CycleRow) -> None:
-        answered = f"""SELECT DISTINCT p.site, w.failure FROM visits v JOIN pages p ON p.id = v.page
-                       JOIN visits w ON w.id = (SELECT max(u.id) FROM visits u WHERE u.page = v.page AND u.id < v.id)
-                       WHERE v.id >= ? AND v.cycle = ? AND v.outcome != {Outcome.FAILED:d} AND w.failure IS NOT NULL"""
-        many = f"""SELECT count(*) FILTER (WHERE failures > 0) >= 5
-                          AND 5 * count(*) FILTER (WHERE failures > 0) > count(*) FROM pages
-                   WHERE site = ? AND state IN {VISITABLE}"""
-        rows = self._db.execute(answered, (cycle.first_visit, cycle.id)).fetchall()
-        rows = [row for row in rows if self._value(many, row[:1])]
-        with Transaction(self._db):
-            self._db.executemany(
-                f"""UPDATE pages SET failures = 0 WHERE site = ? AND state IN {VISITABLE} AND failures > 0 AND
-                    (SELECT failure FROM visits v WHERE v.page = pages.id ORDER BY v.id DESC LIMIT 1) = ?""",
-                rows,
-            )
