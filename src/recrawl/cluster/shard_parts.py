@@ -38,7 +38,7 @@ from recrawl.settings import Settings
 OVERRIDES = ("allow_private", "delay", "change", "order")
 """Options of a run that override settings of the crawler."""
 _POLL = 0.25
-_COMMIT_SECONDS = 5.0
+_COMMIT_SECONDS, _COMMIT_VISITS = 5.0, 1024
 """Each commit puts an object, so that there are fewer of them than in a crawl that writes to its own disk."""
 
 
@@ -284,6 +284,7 @@ def shard_options(layout: Layout, shard: int, run: int, values: Settings, given:
         requisite_budget=-(-options.requisite_budget // layout.shards),
         requisite_bytes=options.requisite_bytes / layout.shards,
         commit_seconds=_COMMIT_SECONDS,
+        commit_visits=_COMMIT_VISITS,
     )
 
 
