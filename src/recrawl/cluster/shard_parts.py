@@ -17,6 +17,7 @@ from typing import Any
 from recrawl.choose import make_policy
 from recrawl.cluster.layout import Layout
 from recrawl.cluster.lease_keeper import LeaseKeeper
+from recrawl.cluster.reader_server import ReaderServer
 from recrawl.cluster.shard_links import ShardLinks
 from recrawl.cluster.shard_rounds import part_of_shard
 from recrawl.crawl import cycles
@@ -51,6 +52,7 @@ class Shard:
     folder: Path
     cluster: ClusterStore
     keeper: LeaseKeeper
+    readers: ReaderServer
     stop: Callable[[], bool]
     """Whether the part must end: the lease ends, the run shall stop, or the worker."""
     wait: Callable[[float], bool]
@@ -67,7 +69,8 @@ class PartOfRun:
         shard.layout.prepare_folder(shard.folder, shard.number, run.settings)
         self._values: Settings = opening.load(shard.folder)
         self._given: dict[str, Any] = json.loads(run.options)
-        self._options = shard_options(shard.layout, shard.number, run.id, self._values, self._given)
+        options = shard_options(shard.layout, shard.number, run.id, self._values, self._given)
+        self._options = replace(options, start_reader=shard.readers.start)
         self._counts, self._latest = RunCounts(), RunCounts()
         """Those of what has ended, and of what runs."""
 
