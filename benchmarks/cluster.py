@@ -1,12 +1,17 @@
 """Shards with one budget, against the same policy without shards.
 
     python -m benchmarks.cluster finds [ARCHIVE...] [--worlds 20] [--out FILE]   what 1, 2, 4 and 8 shards find
+    python -m benchmarks.cluster ties [ARCHIVE...] [--worlds 20] [--out FILE]    other orders of pages of like value
     python -m benchmarks.cluster plan [--pages 10000000 30000000] [--shards 8]   what it costs to plan a cycle
-    python -m benchmarks.cluster summary FILE                                    the table of `finds`
+    python -m benchmarks.cluster summary FILE                                    the table of `finds` or `ties`
 
 `finds` replays generated worlds, or the archives together. One shard must choose what the policy chooses without
-shards, page for page. Each line is a JSON object, written as soon as it is known; lines that FILE has are not measured
-again, so a run that was stopped continues.
+shards, page for page. A replay depends on luck: one without shards differs from itself with another seed by some per
+cent. With `--seeds 5` the shards are compared with the mean of five such replays. Each line is a JSON object, written
+as soon as it is known; lines that FILE has are not measured again, so a run that was stopped continues.
+
+`ties` has no shards: pages whose value differs by less than 2 % are taken in a random order, or so that the first page
+of each group comes before the second.
 
 `plan` has all shards in one process, each with the sites of `benchmarks.plan_scale`; each size is a process of its own.
 Seconds are of one core, bytes are the peak of the process, books included.
@@ -24,6 +29,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.cluster_orders import ORDERS, Reordered
 from benchmarks.plan_scale import DAY, Rebuilt, visited
 from recrawl.choose import make_policy
 from recrawl.choose.shards import coordinator
@@ -96,9 +102,11 @@ def generated(seed: int, sites: int, days: int) -> History:
     return assemble(urls, page, when * DAY, np.arange(len(page)), change="text", carries=frozenset())
 
 
-def measured(history: History, shards: int, budget: int, cycles: int, seed: int, late: float) -> tuple[dict, list]:
+def measured(
+    history: History, shards: int, budget: int, cycles: int, seed: int, late: float, order: str = ""
+) -> tuple[dict, list]:
     """The finds of a replay, and its choices; 0 shards is the policy without shards."""
-    policy = make_policy("shock")
+    policy = Reordered(ORDERS[order]) if order else make_policy("shock")
     if shards == 1:
         policy = Sharded(policy, [0] * len(history.sites), 1)
     elif shards:
@@ -121,16 +129,28 @@ def finds(asked) -> None:
         budget = max(1, round(asked.budget * len(history)))
         alone, choices = measured(history, 0, budget, asked.cycles, seed, 0.0)
         row = {"world": name, "pages": len(history), "sites": len(history.sites), "budget": budget, "alone": alone}
+        row["others"] = [
+            measured(history, 0, budget, asked.cycles, seed + 1000 * number, 0.0)[0]["found"]
+            for number in range(1, asked.seeds)
+        ]
         row["late"] = asked.late
+        if asked.what == "ties":
+            row |= {order: measured(history, 0, budget, asked.cycles, seed, 0.0, order)[0] for order in ORDERS}
+            write(row, asked.out)
+            continue
         one, again = measured(history, 1, budget, asked.cycles, seed, 0.0)
         row["1"] = one
         row["same choices"] = len(choices) == len(again) and all(map(np.array_equal, choices, again))
         for shards in SHARDS:
             row[str(shards)], _ = measured(history, shards, budget, asked.cycles, seed, asked.late)
-        print(json.dumps(row), flush=True)
-        if asked.out:
-            with asked.out.open("a") as file:
-                file.write(json.dumps(row) + "\n")
+        write(row, asked.out)
+
+
+def write(row: dict, out: Path | None) -> None:
+    print(json.dumps(row), flush=True)
+    if out:
+        with out.open("a") as file:
+            file.write(json.dumps(row) + "\n")
 
 
 def lines(file: Path | None) -> list[dict]:
@@ -138,18 +158,25 @@ def lines(file: Path | None) -> list[dict]:
 
 
 def summary(asked) -> None:
-    """Finds of all worlds together relative to no shards, and the spread of single worlds."""
+    """Finds of all worlds relative to the mean of all seeds without shards, and the spread of single worlds."""
     rows = lines(asked.archives[0])
-    print(f"{len(rows)} worlds, one shard chose the same pages in {sum(row['same choices'] for row in rows)}")
-    alone = np.array([row["alone"]["found"] for row in rows])
-    for shards in ("1", *map(str, SHARDS)):
-        found = np.array([row[shards]["found"] for row in rows])
-        cpu = sum(row[shards]["seconds"] for row in rows) / sum(row["alone"]["seconds"] for row in rows)
+    print(f"{len(rows)} worlds, one shard chose the same pages in {sum(row.get('same choices', 0) for row in rows)}")
+    seeds = [[row["alone"]["found"], *row.get("others", ())] for row in rows]
+    alone = np.array([np.mean(found) for found in seeds])
+    for arm in ("1", *map(str, SHARDS), *ORDERS):
+        if any(arm not in row for row in rows):
+            continue
+        found = np.array([row[arm]["found"] for row in rows])
+        cpu = sum(row[arm]["seconds"] for row in rows) / sum(row["alone"]["seconds"] for row in rows)
         each = found / alone - 1
         print(
-            f"{shards} shards: {found.sum():,} of {alone.sum():,} finds, {found.sum() / alone.sum() - 1:+.2%} in all, "
+            f"{arm}: {found.sum():,} of {alone.sum():,.0f} finds, {found.sum() / alone.sum() - 1:+.2%} in all, "
+            f"mean of the worlds {each.mean():+.2%}, standard error {each.std(ddof=1) / len(each) ** 0.5:.2%}, "
             f"single worlds {each.min():+.1%} to {each.max():+.1%}, CPU {cpu:.2f} times"
         )
+    if min(map(len, seeds)) > 1:
+        apart = np.array([np.std(found, ddof=1) / np.mean(found) for found in seeds])
+        print(f"standard deviation between seeds without shards: {np.sqrt((apart**2).mean()):.2%}")
 
 
 class Clocked:
@@ -228,9 +255,10 @@ def plans(asked) -> None:
 
 def main() -> None:
     ask = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    ask.add_argument("what", choices=("finds", "plan", "summary"))
+    ask.add_argument("what", choices=("finds", "ties", "plan", "summary"))
     ask.add_argument("archives", nargs="*", type=Path)
     ask.add_argument("--worlds", type=int, default=20, help="generated worlds, or seeds of the archives")
+    ask.add_argument("--seeds", type=int, default=1, help="seeds without shards")
     ask.add_argument("--sites", type=int, default=150)
     ask.add_argument("--budget", type=float, default=0.01, help="visits of a cycle, as a share of the pages")
     ask.add_argument("--cycles", type=int, default=40)
@@ -243,7 +271,7 @@ def main() -> None:
     ask.add_argument("--bins", type=int, default=150)
     ask.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     asked = ask.parse_args()
-    {"finds": finds, "plan": plans, "summary": summary}[asked.what](asked)
+    {"finds": finds, "ties": finds, "plan": plans, "summary": summary}[asked.what](asked)
 
 
 if __name__ == "__main__":

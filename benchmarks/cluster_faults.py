@@ -36,8 +36,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +116,8 @@ def session(number: int, asked: argparse.Namespace, work: Path, wanted: int) -> 
             at.web.generation(generation)
             cluster.set_clocks(2.0 * generation)
             kind: Kind = "cycle" if generation else "crawl"
-            faults += follow(at.request(kind, budget=budget), kind, at, trouble, number)
+            run = at.request(kind, budget=budget)
+            faults += follow(partial(at.finished, run), kind, trouble, number)
             visits = cluster_verdict.visits_of(at, asked.shards)
             note_run(result, generation, budget, before, visits)
             before = visits
@@ -125,15 +128,22 @@ def session(number: int, asked: argparse.Namespace, work: Path, wanted: int) -> 
     return [*faults, result]
 
 
-def follow(run: int, kind: str, at: Stand, trouble: Trouble, session: int) -> list[Fault]:
-    """Wait for the end of a run, with faults."""
+def follow(
+    finished: Callable[[], bool],
+    kind: str,
+    trouble: Trouble,
+    session: int,
+    *,
+    first: float = 6.0,
+) -> list[Fault]:
+    """Wait for the end of a run, with faults; the first one comes after a sixth of `first` to `first` seconds."""
     began, rng = time.monotonic(), trouble.rng
-    strike_at = began + rng.uniform(1, 6)
+    strike_at = began + rng.uniform(first / 6, first)
     faults: list[Fault] = []
-    while not at.finished(run):
+    while not finished():
         now = time.monotonic()
         if now - began > LIMIT:
-            raise SystemExit(f"{kind} {run} is stuck; see {at.work}")
+            raise SystemExit(f"the {kind} is stuck; see {trouble.at.work}")
         if trouble.kinds and now >= strike_at:
             struck = trouble.strike()
             strike_at = now + (rng.uniform(2, 6) if struck else 0.3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -56,11 +57,14 @@ def shard_of_url(url: str, shards: int) -> int:
     return shard_of(registrable_domain(urlsplit(url).hostname or ""), shards)
 
 
-def page_faults(stand: Stand, shards: int) -> list[str]:
-    """Pages of the web that the cluster does not know, knows twice, or has in a wrong shard."""
-    known = pages_of(stand, shards)
+def page_faults(stand: Stand, shards: int, also: Iterable[str] = ()) -> list[str]:
+    """Pages of the web, and others that were imported, that are unknown, known twice, or in a wrong shard."""
+    return known_faults(pages_of(stand, shards), {*stand.web.sites.urls(stand.web.port), *also}, shards)
+
+
+def known_faults(known: Counter[tuple[str, int]], expected: set[str], shards: int) -> list[str]:
+    """URLs that are unknown, unexpected, known twice, or in a wrong shard."""
     urls = {url for url, _ in known}
-    expected = set(stand.web.sites.urls(stand.web.port))
     return [
         *(f"{url} is unknown" for url in sorted(expected - urls)),
         *(f"{url} is not of this web" for url in sorted(urls - expected)),

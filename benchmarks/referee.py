@@ -2,7 +2,8 @@
 
 Site n is `sN.localhost`, a registrable domain of its own. Its first page links most of its pages; each fourth page is
 linked by another site only, so that a crawl finds it only if links cross sites. Pages change from one generation to the
-next: some often, most seldom, and now and then all pages of a site. The same seed gives the same web.
+next: some often, most seldom, and now and then all pages of a site. The same seed gives the same web. With `--files`,
+the pages of a site need a stylesheet and an image of two other sites, and the stylesheet an image beside it.
 
 Prints its port, then answers until it is killed. Each answered request is a line of LOG: site, client, start, end, path
 and status. The client is the process at the other end of the connection, as the kernel names it.
@@ -50,6 +51,8 @@ class Sites:
     """Words of a page."""
     apart: bool = False
     """Whether each site links all of its pages, and none links another site."""
+    files: bool = False
+    """Whether pages need files of other sites."""
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -88,6 +91,16 @@ class Sites:
             for page in range(self.sizes[site])
         ]
 
+    def needs(self, site: int, port: int) -> tuple[str, str]:
+        """The stylesheet and the image that the pages of a site need."""
+        sheet, image = (f"http://s{(site + step) % self.sites}.localhost:{port}" for step in (1, 7))
+        return f"{sheet}/s.css", f"{image}/i/{site}.png"
+
+    def file_urls(self, port: int) -> list[str]:
+        """The URL of every file that pages need."""
+        needed = [self.needs(site, port) for site in range(self.sites)] if self.files else []
+        return [url for sheet, image in needed for url in (sheet, sheet.replace("/s.css", "/i/back.png"), image)]
+
     def body(self, site: int, page: int, version: int, port: int) -> bytes:
         """A page in one of its versions."""
         words = np.random.default_rng([self.seed, 3, site, page, version]).choice(WORDS, self.words)
@@ -96,6 +109,9 @@ class Sites:
             own = [path_of(n) for n in range(1, self.sizes[site]) if n % 4 != 3 or self.apart]
             others = [f"http://s{other}.localhost:{port}{path_of(n)}" for other, n in self.hidden[site]]
             links = "".join(f'<a href="{link}">{link}</a> ' for link in own + others)
+        if self.files:
+            sheet, image = self.needs(site, port)
+            links += f'<link rel="stylesheet" href="{sheet}"><img src="{image}">'
         text = f"<!doctype html><title>{site} {page}</title><p>{' '.join(words)} version {version}</p>{links}"
         return text.encode()
 
@@ -123,6 +139,17 @@ class Web:
         word = path.removeprefix("/p/").removesuffix(".html")
         page = 0 if path == "/" else int(word) if word.isdigit() else -1
         return (site, page) if path == path_of(max(page, 0)) and page < self.sites.sizes[site] else None
+
+    def content(self, name: str, path: str) -> tuple[str, bytes] | None:
+        """Type and body of the page or file at a URL; none if there is neither."""
+        found = self.page_at(name, path)
+        if found is not None:
+            return "text/html", self.sites.body(*found, int(self.versions[found[0]][found[1]]), self.port)
+        if self.sites.files and path == "/s.css":
+            return "text/css", b"body { background: url(/i/back.png) }"
+        if self.sites.files and path.startswith("/i/"):
+            return "image/png", b"\x89PNG\r\n\x1a\n" + path.encode()
+        return None
 
     def control(self, command: str) -> None:
         word, _, query = command.partition("?")
@@ -161,12 +188,11 @@ class Connection(asyncio.Protocol):
         asyncio.get_running_loop().call_later(wait, self.answer, name.partition(":")[0], path, start)
 
     def answer(self, name: str, path: str, start: float) -> None:
-        found, web = self.web.page_at(name, path), self.web
-        answer = MISSING
+        web = self.web
+        found, answer = web.content(name, path), MISSING
         if found is not None:
-            site, page = found
-            body = web.sites.body(site, page, int(web.versions[site][page]), web.port)
-            head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n\r\n"
+            kind, body = found
+            head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
             answer = head.encode() + body
         row = [name, self.client, start, time.monotonic(), path, 404 if found is None else 200]
         web.log.write(json.dumps(row) + "\n")
@@ -228,10 +254,11 @@ def main() -> None:
     ask.add_argument("--pages", type=int, default=Sites.pages)
     ask.add_argument("--seed", type=int, default=Sites.seed)
     ask.add_argument("--words", type=int, default=Sites.words)
-    ask.add_argument("--apart", type=lambda text: text == "True", default=Sites.apart)
+    for name in ("apart", "files"):
+        ask.add_argument(f"--{name}", type=lambda text: text == "True", default=False)
     ask.add_argument("--latency", type=float, default=0.02, help="mean seconds until a site answers")
     asked = ask.parse_args()
-    sites = Sites(asked.sites, asked.pages, asked.seed, asked.words, asked.apart)
+    sites = Sites(asked.sites, asked.pages, asked.seed, asked.words, asked.apart, asked.files)
     with asked.log.open("a") as log:
         asyncio.run(serve(Web(sites, asked.latency, log)))
 

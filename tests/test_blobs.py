@@ -141,6 +141,27 @@ def test_a_full_file_is_put_while_the_crawl_goes_on(tmp_path: Path, server: Obje
     assert set(waiting) < set(range(4))  # some were recorded before the end
 
 
+def test_a_commit_costs_the_same_however_many_files_there_are(
+    tmp_path: Path, server: ObjectStore, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[Path | None] = []
+    trim = BlobCache.trim
+
+    def counted(cache: BlobCache, keep: Path | None = None) -> None:
+        looks.append(keep)
+        trim(cache, keep)
+
+    monkeypatch.setattr(BlobCache, "trim", counted)
+    recrawl.init(tmp_path, archive=server.url(prefix, seal="commit")).close()
+    with Storage(tmp_path) as storage:
+        storage.writing("test", lambda _: False, roll_bytes=1 << 20, info=())
+        for _ in range(9):
+            storage.commit(Batch(records=[(os.urandom(200), 1.7e9)]), [])
+        assert storage.archive.waiting() == {}
+        assert storage.store.warcs.stored() == set(range(9))
+    assert looks == [None]
+
+
 def test_an_archive_moves_into_the_object_store_and_back(
     tmp_path: Path, server: ObjectStore, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -130,7 +130,7 @@ def _run(request: list[str], fds: list[int], address: str) -> None:
         os.dup2(fd, wanted)
         os.close(fd)
     sys.stdin, sys.stdout, sys.stderr = (os.fdopen(os.dup(fd), "r" if fd == 0 else "w") for fd in (0, 1, 2))
-    reader_pool.start_reader = lambda: _start_reader(address)  # type: ignore[assignment, return-value]
+    reader_pool.start_reader = lambda: _start_reader(address)
     code = 1
     try:
         code = cli.invoke(words[: int(count)])

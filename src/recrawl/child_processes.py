@@ -15,7 +15,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
@@ -74,6 +74,22 @@ def start_module(
     )
     theirs.close()
     return child, ours
+
+
+class ChildProcess(Protocol):
+    """What is used of a child process: that of `subprocess.Popen`."""
+
+    def poll(self) -> int | None:
+        """The exit code; None while it runs."""
+        ...
+
+    def kill(self) -> None:
+        """End it."""
+        ...
+
+    def wait(self) -> int | None:
+        """Wait for its end."""
+        ...
 
 
 class ForkedChild:

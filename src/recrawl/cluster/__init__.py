@@ -7,6 +7,7 @@ its processes: whatever is killed is resumed from them.
 layout             where a cluster and its shards are; a new cluster
 lease_keeper       a lease that is renewed in the background
 worker             the worker of a shard
+reader_server      the process from which the readers of a worker are forked
 shard_parts        a shard's part of a crawl, cycle or recheck
 shard_links        links and requisites of other shards for a shard
 shard_rounds       the rounds of a cycle as a shard sees them

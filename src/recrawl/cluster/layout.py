@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from recrawl.choose.shards.placement import check_shards, shard_of
@@ -68,7 +69,7 @@ class Layout:
 
     def shard_of_url(self, url: str) -> int:
         """The shard that owns a URL: all hosts of a registrable domain are in one."""
-        return shard_of(registrable_domain(site(url)), self.shards)
+        return _shard_of_site(site(url), self.shards)
 
     def prepare_folder(self, folder: Path, shard: int, settings: str) -> None:
         """Make the working folder of a shard, or renew its settings."""
@@ -83,6 +84,11 @@ class Layout:
         if not 0 <= shard < self.shards:
             raise UsageError(f"there is no shard {shard}: this cluster has shards 0 to {self.shards - 1}")
         return self.target.of_shard(shard)
+
+
+@lru_cache(1 << 16)
+def _shard_of_site(of: str, shards: int) -> int:
+    return shard_of(registrable_domain(of), shards)
 
 
 def is_cluster(folder: Path) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 from recrawl.choose import make_policy
 from recrawl.cluster.layout import Layout
 from recrawl.cluster.lease_keeper import LeaseKeeper
+from recrawl.cluster.reader_server import ReaderServer
 from recrawl.cluster.shard_links import ShardLinks
 from recrawl.cluster.shard_rounds import part_of_shard
 from recrawl.crawl import cycles
@@ -38,7 +39,7 @@ from recrawl.settings import Settings
 OVERRIDES = ("allow_private", "delay", "change", "order")
 """Options of a run that override settings of the crawler."""
 _POLL = 0.25
-_COMMIT_SECONDS = 5.0
+_COMMIT_SECONDS, _COMMIT_VISITS = 5.0, 1024
 """Each commit puts an object, so that there are fewer of them than in a crawl that writes to its own disk."""
 
 
@@ -51,6 +52,7 @@ class Shard:
     folder: Path
     cluster: ClusterStore
     keeper: LeaseKeeper
+    readers: ReaderServer
     stop: Callable[[], bool]
     """Whether the part must end: the lease ends, the run shall stop, or the worker."""
     wait: Callable[[float], bool]
@@ -67,7 +69,8 @@ class PartOfRun:
         shard.layout.prepare_folder(shard.folder, shard.number, run.settings)
         self._values: Settings = opening.load(shard.folder)
         self._given: dict[str, Any] = json.loads(run.options)
-        self._options = shard_options(shard.layout, shard.number, run.id, self._values, self._given)
+        options = shard_options(shard.layout, shard.number, run.id, self._values, self._given)
+        self._options = replace(options, start_reader=shard.readers.start)
         self._counts, self._latest = RunCounts(), RunCounts()
         """Those of what has ended, and of what runs."""
 
@@ -284,6 +287,7 @@ def shard_options(layout: Layout, shard: int, run: int, values: Settings, given:
         requisite_budget=-(-options.requisite_budget // layout.shards),
         requisite_bytes=options.requisite_bytes / layout.shards,
         commit_seconds=_COMMIT_SECONDS,
+        commit_visits=_COMMIT_VISITS,
     )
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from recrawl.cluster.layout import Layout
 from recrawl.cluster.lease_keeper import LeaseKeeper, uptime
+from recrawl.cluster.reader_server import ReaderServer
 from recrawl.cluster.search_server import SearchServer
 from recrawl.cluster.shard_parts import PartOfRun, Shard
 from recrawl.crawl.tally import RunCounts, as_row
@@ -88,9 +89,10 @@ class ShardWorker:
         with (
             LeaseKeeper(self._layout, lease, asked, also=self._look) as keeper,
             SearchServer(cluster, self._shard, self._folder, self._address),
+            ReaderServer() as readers,
         ):
             while keeper.valid and not self._over():
-                self._next_part(cluster, keeper)
+                self._next_part(cluster, keeper, readers)
                 self._ended.wait(_PAUSE)
         cluster.nodes.worker_gone(self.name)
 
@@ -100,7 +102,7 @@ class ShardWorker:
         run = cluster.runs.current()
         self._run_stops = run is None or run.stop
 
-    def _next_part(self, cluster: ClusterStore, keeper: LeaseKeeper) -> None:
+    def _next_part(self, cluster: ClusterStore, keeper: LeaseKeeper, readers: ReaderServer) -> None:
         run = cluster.runs.current()
         part = None if run is None else cluster.runs.shards(run.id).get(self._shard)
         if run is None or (part is not None and part.state in (DONE, FAILED)):
@@ -125,7 +127,7 @@ class ShardWorker:
                 self._reported = time.monotonic()
                 cluster.runs.report(run.id, self._shard, RUNNING, as_row(counts()))
 
-        shard = Shard(self._layout, self._shard, self._folder, cluster, keeper, stop, wait, progress)
+        shard = Shard(self._layout, self._shard, self._folder, cluster, keeper, readers, stop, wait, progress)
         try:
             PartOfRun(shard, run, lambda: time.monotonic() - self._since).make()
         except (StorageFailure, LeaseLost, RepositoryBusy):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from recrawl.columns import DAY, HOUR
 from recrawl.compare.levels import CONTENT, ChangeLevel
@@ -17,7 +18,16 @@ from recrawl.fetch.access import AccessRule, Profile
 from recrawl.fetch.fetcher import Fetcher, FetchLimits, libcurl
 from recrawl.model import RequisiteLevel
 
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    from recrawl.child_processes import ChildProcess
+
 ACCEPTED = ("text/*", "application/xhtml+xml", "application/xml", "application/json", "application/*+xml")
+
+
+StartReader = Callable[[], "tuple[ChildProcess, Connection]"]
+"""Returns a new reader process, and our end of its pipe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +155,8 @@ class CrawlOptions:
     weights: Weights = EVEN
     """Importance of pages and cost of visits."""
     readers: int = 1
+    start_reader: StartReader | None = None
+    """Starts a reader process; None forks this process, or starts another one."""
     parse_seconds: float = 5.0
     index: bool = True
     commit_visits: int = 256

@@ -57,6 +57,8 @@ class WarcArchive:
         self.stored: set[int] = set()
         """Files that the object store has."""
         self._cache = cache
+        self._oldest = 0
+        """The object store has all files before this one."""
         self._sealed = False
         self._roll_bytes = roll_bytes
         self._info = info
@@ -133,8 +135,11 @@ class WarcArchive:
 
     def waiting(self) -> dict[int, str]:
         """Sealed files that wait to be put into the object store, by number."""
-        open_file = -1 if self._sealed else self._file
-        return {file: self.names[file] for file in sorted(self.names.keys() - self.stored - {open_file})}
+        end = self._file + 1 if self._sealed else self._file
+        while self._oldest < end and (self._oldest in self.stored or self._oldest not in self.names):
+            self._oldest += 1
+        files = range(self._oldest, end)
+        return {file: self.names[file] for file in files if file in self.names and file not in self.stored}
 
     def path(self, name: str) -> Path:
         """A whole file, from the object store if need be; one that is nowhere does not exist."""

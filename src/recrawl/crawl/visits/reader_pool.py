@@ -8,14 +8,13 @@ killed and replaced, and its pages are tried again one by one: the page at fault
 from __future__ import annotations
 
 import contextlib
-import subprocess
 from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from recrawl.child_processes import ForkedChild, can_fork, fork, start_module
+from recrawl.child_processes import ChildProcess, can_fork, fork, start_module
 from recrawl.compare.parsing.media_types import PDF, has_pdf
-from recrawl.crawl.options import CrawlOptions
+from recrawl.crawl.options import CrawlOptions, StartReader
 from recrawl.crawl.visits.messages import ReaderConfig, Reading, Scan, Task
 from recrawl.crawl.visits.servers import noise_table
 from recrawl.model import Failure
@@ -35,7 +34,7 @@ _DETAIL = {
 }
 
 
-def start_reader() -> tuple[subprocess.Popen[bytes] | ForkedChild, Connection]:
+def start_reader() -> tuple[ChildProcess, Connection]:
     """Start a reader process, and return it with our end of its pipe; it ends when that closes."""
     return fork(_read_tasks) if can_fork() else start_module("recrawl.crawl.visits.reader_process", errors=None)
 
@@ -49,8 +48,8 @@ def _read_tasks(connection: Connection) -> None:
 class _Process:
     """One reader process and its current batch."""
 
-    def __init__(self, config: ReaderConfig) -> None:
-        self._child, self.connection = start_reader()
+    def __init__(self, config: ReaderConfig, start: StartReader | None) -> None:
+        self._child, self.connection = (start or start_reader)()
         self._try_send(config)
         self.batch: list[Task | Scan] = []
         self._deadline = 0.0
@@ -87,10 +86,13 @@ class _Process:
 class Readers:
     """The pool; processes start with the first page."""
 
-    def __init__(self, config: ReaderConfig, *, processes: int, seconds: float) -> None:
+    def __init__(
+        self, config: ReaderConfig, *, processes: int, seconds: float, start: StartReader | None = None
+    ) -> None:
         self._config = replace(config, deadline=seconds + 2 * START_SECONDS)  # later than ours, which names the page
         self._count = max(1, processes)
         self._seconds = seconds
+        self._start = start
         self._processes: list[_Process] = []
         self._waiting: deque[Task | Scan] = deque()
         self._suspects: deque[Task | Scan] = deque()
@@ -111,13 +113,13 @@ class Readers:
     def pump(self, now: float) -> None:
         """Send queued pages to idle processes."""
         if self.pending and not self._processes:
-            self._processes = [_Process(self._config) for _ in range(self._count)]
+            self._processes = [_Process(self._config, self._start) for _ in range(self._count)]
         for place, process in enumerate(self._processes):
             if process.batch:
                 continue
             if process.ended:  # somebody killed it; no page is at fault
                 process.stop()
-                process = self._processes[place] = _Process(self._config)  # noqa: PLW2901
+                process = self._processes[place] = _Process(self._config, self._start)  # noqa: PLW2901
             if self._suspects:
                 process.send([self._suspects.popleft()], now, self._seconds)
             elif self._waiting:
@@ -168,7 +170,7 @@ class Readers:
             readings.append(Reading(task.ticket, failure=failure.value, detail=_DETAIL[failure]))
         else:
             self._suspects.extend(process.batch)
-        return _Process(self._config)
+        return _Process(self._config, self._start)
 
 
 def readers_of(options: CrawlOptions) -> Readers:
@@ -176,4 +178,4 @@ def readers_of(options: CrawlOptions) -> Readers:
     noises, levels = tuple(noise_table(options)), tuple(options.levels)
     pdf = options.accepts(PDF) and has_pdf()
     config = ReaderConfig(options.rules, noises, levels, want_text=options.index, pdf=pdf)
-    return Readers(config, processes=options.readers, seconds=options.parse_seconds)
+    return Readers(config, processes=options.readers, seconds=options.parse_seconds, start=options.start_reader)

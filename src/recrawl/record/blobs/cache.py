@@ -35,7 +35,7 @@ class BlobCache:
         path = self._folder / name
         if not _touch(path):
             self.blobs.fetch(f"{ARCHIVE}/{name}", path)
-            self._count(path)
+            self.count(path)
         return path
 
     def record(self, name: str, start: int, length: int) -> tuple[Path, int]:
@@ -64,6 +64,12 @@ class BlobCache:
         with contextlib.suppress(OSError):
             self._keep(self._records / f"{name}.{start}", data)
         return data
+
+    def count(self, path: Path, *, needed: bool = True) -> None:
+        """Count a new copy, which is not removed if it is needed now; look at all copies only after many bytes."""
+        self._added += path.stat().st_size
+        if self._added > (1 - _KEPT) * self._limit:
+            self.trim(keep=path if needed else None)
 
     def trim(self, keep: Path | None = None) -> None:
         """Remove the longest unused copies above the limit."""
@@ -94,12 +100,7 @@ class BlobCache:
         draft = path.with_name(f"{path.name}.{os.getpid()}")
         draft.write_bytes(data)
         draft.replace(path)
-        self._count(path)
-
-    def _count(self, path: Path) -> None:
-        self._added += path.stat().st_size
-        if self._added > (1 - _KEPT) * self._limit:
-            self.trim(keep=path)
+        self.count(path)
 
 
 def _touch(path: Path) -> bool:

@@ -130,7 +130,8 @@ class RemoteFiles:
         if files:
             self._store.warcs.set_stored(files)
             archive.stored.update(files)
-            self.cache.trim()
+            for file in files:
+                self.cache.count(archive.folder / archive.names[file], needed=False)
 
     def _stored_names(self) -> set[str]:
         names = self._store.warcs.names()

@@ -11,12 +11,13 @@ from recrawl.columns import Floats
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.anchors import Survey, survey
 from recrawl.crawl.reports.anchors import load as load_with_links
+from recrawl.crawl.state.limits import visitable
 from recrawl.crawl.state.link_graph import named_pages
 from recrawl.discover.urls import origin
 from recrawl.errors import UsageError
 from recrawl.learn.structure.anchor import why
 from recrawl.learn.structure.depth import DEEPEST, pays
-from recrawl.record.shards.folders import folder_of
+from recrawl.record.shards.folders import reading_folder
 from recrawl.record.storage import SETTINGS, Storage
 from recrawl.record.store.location import shards_of
 from recrawl.repository.lookup import origin_of, page_of
@@ -65,31 +66,38 @@ def keep_named(storage: Storage, site: str, name: str) -> str:
 def survey_sites(
     storage: Storage, options: CrawlOptions, now: float, period: float, per_minute: float, where: str
 ) -> list[SiteAnchor]:
-    """The anchor of one site, or of every site that has one."""
+    """The anchor of one site, or of every site that has one; in a cluster shard by shard."""
     if period <= 0 or per_minute < 0:
         raise UsageError(f"invalid period of {period:g} s or limit of {per_minute:g} pages per minute")
-    store = storage.store
-    if shards_of(storage.folder):
-        if (number := store.sites.number(where) if where else None) is None:
-            raise UsageError("name one site: a cluster does not survey all of its sites at once")
-        with Storage(folder_of(storage.folder, number)) as own:
-            return survey_sites(own, options, now, period, per_minute, where)
-    book = load_with_links(store, now)
-    sites = store.sites.all()
-    pace = _pace(storage, options, book.sites)
     overall = per_minute / 60 if per_minute else options.per_second or np.inf
-    seen = survey(
-        book,
-        named_pages(store, options.anchors),
-        period=period,
-        room=overall * period,
-        room_per_site=pace * period,
-    )
+    shards = shards_of(storage.folder)
+    if not shards:
+        return _survey(storage, options, now, period, overall, 1.0, where) or [_nothing(where)]
+    number = storage.store.sites.number(where) if where else None
+    asked = range(shards) if number is None else (number % shards,)
+    pages, found = visitable(storage.store, options), []
+    for shard in asked:
+        with Storage(reading_folder(storage.folder, shard)) as own:
+            share = visitable(own.store, options) / max(pages, 1)
+            found += _survey(own, options, now, period, overall, share, where)
+    return sorted(found, key=lambda row: row.site) or [_nothing(where)]
+
+
+def _survey(
+    storage: Storage, options: CrawlOptions, now: float, period: float, overall: float, share: float, where: str
+) -> list[SiteAnchor]:
+    """The anchors in one store, which has a share of the visits per second over all sites; none without a page."""
+    store = storage.store
+    book = load_with_links(store, now)
+    pace = _pace(storage, options, book.sites)
+    room = overall * period * share if share else 0.0
+    named = named_pages(store, options.anchors)
+    seen = survey(book, named, period=period, room=room, room_per_site=pace * period)
     return [
         _site(storage, seen, row.id, row.origin, float(min(pace[row.id], overall)))
-        for row in sites
+        for row in store.sites.all()
         if row.id < len(pace) and (row.origin == where if where else seen.anchor[row.id] >= 0)
-    ] or [_nothing(where)]
+    ]
 
 
 def _pace(storage: Storage, options: CrawlOptions, sites: int) -> Floats:
