@@ -67,7 +67,8 @@ class BlobCache:
 
     def count(self, path: Path, *, needed: bool = True) -> None:
         """Count a new copy, which is not removed if it is needed now; look at all copies only after many bytes."""
-        self._added += path.stat().st_size
+        with contextlib.suppress(FileNotFoundError):  # removed for another one that was counted before
+            self._added += path.stat().st_size
         if self._added > (1 - _KEPT) * self._limit:
             self.trim(keep=path if needed else None)
 
