@@ -347,6 +347,18 @@ def test_the_age_of_a_page_is_at_most_its_waiting_time() -> None:
     assert old == young
 
 
+@pytest.mark.parametrize("kinds", [1, 2, 5])
+def test_of_many_equal_values_some_that_lie_apart_are_chosen(kinds: int) -> None:
+    """As if all positions of the value at the end were listed first."""
+    column = np.random.default_rng(kinds).integers(0, kinds, 40_000).astype(np.float32)
+    for many in (1, 30, 1000):
+        last = np.sort(column)[-many]
+        more, equal = np.flatnonzero(column > last), np.flatnonzero(column == last)
+        apart = equal[np.linspace(0, len(equal) - 1, many - len(more)).astype(int)]
+        assert highest(column, many).tolist() == [*more[np.argsort(-column[more], kind="stable")], *apart]
+        assert highest_of(column, many).tolist() == highest(column, many).tolist()
+
+
 @pytest.mark.parametrize("values", [2, 40, 1_000_000])
 @pytest.mark.parametrize("many", [1, 7, 60, 300, 3999, 4000])
 def test_the_preselection_keeps_the_best_pages(values: int, many: int) -> None:

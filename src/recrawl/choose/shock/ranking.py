@@ -6,7 +6,7 @@ import numpy as np
 
 from recrawl.choose.top_k import rank_within
 from recrawl.columns import Flags, Float32s, Floats, Int32s, Ints
-from recrawl.learn.chunks import where
+from recrawl.learn.chunks import chunks, where
 from recrawl.learn.shocks.group_tallies import Groups
 
 CLOSED = np.iinfo(np.int32).max
@@ -84,7 +84,12 @@ def highest_of(value: Float32s, count: int) -> Ints:
 
 def _down_to(value: Float32s, last: np.float32, more: Ints, count: int) -> Ints:
     """Return the positions `more` of the values above `last`, highest first, then some of those that equal it."""
-    equal = np.flatnonzero(value == last)
-    left = count - len(more)
-    apart = equal if left == len(equal) else equal[np.linspace(0, len(equal) - 1, left).astype(np.int64)]
-    return np.concatenate((more[np.argsort(-value[more], kind="stable")], apart))
+    equal, left = int(np.count_nonzero(value == last)), count - len(more)
+    wanted = np.linspace(0, equal - 1, left).astype(np.int64) if left < equal else np.arange(equal)
+    found, before = [more[np.argsort(-value[more], kind="stable")]], 0
+    for chunk in chunks(len(value)):  # positions of all equal values may take much memory
+        here = np.flatnonzero(value[chunk] == last)
+        low, high = np.searchsorted(wanted, (before, before + len(here)))
+        found.append(chunk.start + here[wanted[low:high] - before])
+        before += len(here)
+    return np.concatenate(found)
