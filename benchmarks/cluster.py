@@ -42,6 +42,7 @@ from recrawl.discover.registrable_domains import registrable_domain
 from recrawl.lab.histories.history import History, assemble
 from recrawl.lab.histories.opening import open_history
 from recrawl.lab.replays.replay import Setup, replay
+from recrawl.learn.shocks.new_pages import NewPages
 from recrawl.loop import note
 from recrawl.model import Outcomes
 
@@ -259,6 +260,7 @@ def main() -> None:
     ask.add_argument("archives", nargs="*", type=Path)
     ask.add_argument("--worlds", type=int, default=20, help="generated worlds, or seeds of the archives")
     ask.add_argument("--seeds", type=int, default=1, help="seeds without shards")
+    ask.add_argument("--no-new-pages", action="store_true", help="predictions regardless of new pages")
     ask.add_argument("--sites", type=int, default=150)
     ask.add_argument("--budget", type=float, default=0.01, help="visits of a cycle, as a share of the pages")
     ask.add_argument("--cycles", type=int, default=40)
@@ -271,6 +273,8 @@ def main() -> None:
     ask.add_argument("--bins", type=int, default=150)
     ask.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     asked = ask.parse_args()
+    if asked.no_new_pages:
+        NewPages.predict = lambda _self, _pages, probability: probability
     {"finds": finds, "ties": finds, "plan": plans, "summary": summary}[asked.what](asked)
 
 
