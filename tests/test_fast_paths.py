@@ -18,7 +18,7 @@ from recrawl.compare.parsing.text import plain, visible
 from recrawl.crawl.visits import results
 from recrawl.crawl.visits.pending import PendingVisit, Prefetch
 from recrawl.crawl.visits.shared_text import SharedTexts
-from recrawl.discover.requisites import Requisites, _add_link, _Found, absolute, of_page
+from recrawl.discover.requisites import Requisites, _add_link, _FoundUrls, absolute, of_page
 from recrawl.discover.stylesheets import style_urls
 from recrawl.discover.urls import canonical
 from recrawl.fetch.lanes import Lanes
@@ -62,7 +62,7 @@ def test_links_to_parent_folders_are_joined_as_the_parser_joins_them(folders: st
 def test_stylesheets_are_those_that_selectors_find(html: str, level: RequisiteLevel) -> None:
     tree, url = parse(html), "https://a.example/p/"
     node = tree.css_first("base[href]")
-    found = _Found(url if node is None else absolute(node.attributes.get("href") or "", url) or url)
+    found = _FoundUrls(url if node is None else absolute(node.attributes.get("href") or "", url) or url)
     for element in tree.css("link[rel], style"):
         if element.tag == "style":
             found.add_style(style_urls(element.text()), level)

@@ -59,7 +59,7 @@ def of_page(tree: LexborHTMLParser, url: str, level: RequisiteLevel) -> Requisit
     >>> of_page(page, "https://a.example/x/", RequisiteLevel.ALL).files
     ['https://a.example/x/b.png', 'https://a.example/x/c.png']
     """
-    found = _Found(base_of(tree, url))
+    found = _FoundUrls(base_of(tree, url))
     if level >= RequisiteLevel.CSS:
         for node in _style_nodes(tree, level):
             if node.tag == "style":
@@ -86,7 +86,7 @@ def _style_nodes(tree: LexborHTMLParser, level: RequisiteLevel) -> list[LexborNo
 
 def of_stylesheet(css: str, url: str) -> Requisites:
     """What a stylesheet at `url` imports and shows."""
-    found = _Found(url)
+    found = _FoundUrls(url)
     found.add_style(style_urls(css), RequisiteLevel.ALL)
     return found.requisites()
 
@@ -153,7 +153,7 @@ def with_srcset_urls(srcset: str, replace: Callable[[str], str]) -> str:
     return "".join(parts) + srcset[end:_MAX_SRCSET] if parts else ""
 
 
-class _Found:
+class _FoundUrls:
     """URLs found so far."""
 
     def __init__(self, base: str) -> None:
@@ -177,7 +177,7 @@ class _Found:
         return Requisites(list(self._styles)[:MAX_REQUISITES], files[:MAX_REQUISITES])
 
 
-def _add_link(found: _Found, node: LexborNode, level: RequisiteLevel) -> None:
+def _add_link(found: _FoundUrls, node: LexborNode, level: RequisiteLevel) -> None:
     href = node.attributes.get("href")
     words = set((node.attributes.get("rel") or "").lower().split())
     if not href:

@@ -21,7 +21,7 @@ _NOTHING = Offer(np.zeros(0))
 
 
 @dataclass(slots=True)
-class _Account:
+class _ShardAccount:
     """What the coordinator knows of a shard."""
 
     stage: str = ""
@@ -39,7 +39,7 @@ class Coordinator:
     def __init__(self, shards: int, budget: int) -> None:
         self.left = budget
         """Visits that no shard was given yet."""
-        self._accounts = [_Account() for _ in range(shards)]
+        self._accounts = [_ShardAccount() for _ in range(shards)]
 
     def settle(self, stage: str, visits: int, offers: Mapping[int, Offer]) -> dict[int, Cut]:
         """Divide the visits of a round; return the cuts of the shards that have offered, by shard.

@@ -36,7 +36,7 @@ _BAR_EVERY = 0.2
 def progress(*columns: str | ProgressColumn, quiet: bool = False) -> Progress:
     """A progress display, used as rich's own; the task field `detail` says how far the work is."""
     if os.environ.get(_VARIABLE) == "lines":
-        return _Lines(disable=True)
+        return _ProgressLines(disable=True)
     console = Console(stderr=True)
     return Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal)
 
@@ -47,7 +47,7 @@ def detailed(*, quiet: bool = False) -> Progress:
     return progress(*columns, quiet=quiet)
 
 
-class _Lines(Progress):
+class _ProgressLines(Progress):
     """Writes a line at most every half second."""
 
     _last = 0.0
