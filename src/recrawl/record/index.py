@@ -118,7 +118,8 @@ class Index:
 
     def _mirrored(self, folder: Path) -> Path:
         """A folder with links to the files of an index on a read-only file system: tantivy needs lock files."""
-        self._mirror = tempfile.TemporaryDirectory(prefix="recrawl-")
+        # A thread of tantivy may still create a lock file while the folder is removed.
+        self._mirror = tempfile.TemporaryDirectory(prefix="recrawl-", ignore_cleanup_errors=True)
         for file in folder.absolute().iterdir():
             if not file.name.endswith(".lock"):
                 (Path(self._mirror.name) / file.name).symlink_to(file)
