@@ -25,8 +25,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from recrawl import cli
+from recrawl.cluster.reader_server import ServedReader
 from recrawl.crawl.visits import reader_pool, reader_process
-from tests.warm_readers import Forked, fork_reader
+from tests.warm_readers import fork_reader
 
 _CLIENT = """#!{python} -IS
 import os, signal, socket, sys
@@ -141,7 +142,7 @@ def _run(request: list[str], fds: list[int], address: str) -> None:
     os._exit(code)
 
 
-def _start_reader(address: str) -> tuple[Forked, Connection]:
+def _start_reader(address: str) -> tuple[ServedReader, Connection]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
         server.connect(address)
         return fork_reader(server, _READER)

@@ -7,9 +7,7 @@ others. Tests of the command line as a process, `test_crash.py` and `test_serve_
 
 from __future__ import annotations
 
-import contextlib
 import os
-import select
 import signal
 import socket
 import subprocess
@@ -18,41 +16,15 @@ import threading
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 
-
-class Forked:
-    """A forked reader, with what `reader_pool` uses of `subprocess.Popen`."""
-
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
-        self._handle = os.pidfd_open(pid)
-
-    def poll(self) -> int | None:
-        """None while it runs."""
-        return 0 if self._ended(0) else None
-
-    def kill(self) -> None:
-        """End it."""
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._handle, signal.SIGKILL)
-
-    def wait(self) -> int:
-        """Wait for its end."""
-        self._ended(None)
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
-        return 0
-
-    def _ended(self, seconds: float | None) -> bool:
-        return self._handle < 0 or bool(select.select([self._handle], [], [], seconds)[0])
+from recrawl.cluster.reader_server import ServedReader
 
 
-def fork_reader(server: socket.socket, request: bytes = b"r") -> tuple[Forked, Connection]:
+def fork_reader(server: socket.socket, request: bytes = b"r") -> tuple[ServedReader, Connection]:
     """Ask a process that forks readers for one."""
     ours, theirs = Pipe()
     with theirs:
         socket.send_fds(server, [request], [theirs.fileno()])
-        return Forked(int.from_bytes(server.recv(8), "big")), ours
+        return ServedReader(int.from_bytes(server.recv(8), "big")), ours
 
 
 class WarmReaders:
@@ -63,7 +35,7 @@ class WarmReaders:
         self._socket: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start_reader(self) -> tuple[Forked, Connection]:
+    def start_reader(self) -> tuple[ServedReader, Connection]:
         """Start a reader; return it and our end of its pipe, as `reader_pool.start_reader` does."""
         with self._lock:
             return fork_reader(self._socket or self._start())
