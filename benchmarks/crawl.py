@@ -56,6 +56,7 @@ BARS = [
             ("wget", 1.9 if state == "off" else None, 2.3 if state == "off" else None),
             ("scrapy-best", 6.5 if state == "off" else 4.0, 5.5 if state == "on" else None),
             ("scrapy", 11.0, 15.0),
+            ("scrapy-wacz", None, None),
             ("wget2", 1.0, None),
             ("crawlee", None, None),
         ]

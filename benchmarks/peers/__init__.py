@@ -1,8 +1,8 @@
-"""The other crawlers: how each is installed, in `.bench/venv` or from the system, and how it is started.
+"""The other crawlers: how each is installed, in `.bench/venv-NAME` or from the system, and how it is started.
 
 Every peer crawls the same site from `/` to its last page, in a process of its own. None of them keeps a
-database, versions or an index; wget writes the pages to files and to a WARC file with its index, wget2 to files, the
-others keep nothing at all.
+database, versions or an index; wget writes the pages to files and to a WARC file with its index, wget2 to files,
+scrapy-wacz to a WACZ file, the others keep nothing at all.
 """
 
 from __future__ import annotations
@@ -35,16 +35,17 @@ class MissingError(Exception):
     """A peer that cannot be had here, and why."""
 
 
-def environment(folder: Path) -> Path:
-    """The peers' own virtual environment; returns its Python."""
-    python = folder / "venv" / "bin" / "python"
+def environment(folder: Path, name: str) -> Path:
+    """The virtual environment of a peer; returns its Python. Two in one may need different versions of a package."""
+    home = folder / f"venv-{name}"
+    python = home / "bin" / "python"
     if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
+        subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
     return python
 
 
-def pip(python: Path, package: str) -> str:
-    """Install a package by name unless it is there; returns its version."""
+def pip(python: Path, package: str, *also: str) -> str:
+    """Install a package by name, and what it needs besides, unless it is there; returns its version."""
     ask = [
         str(python),
         "-c",
@@ -53,7 +54,7 @@ def pip(python: Path, package: str) -> str:
     found = subprocess.run(ask, capture_output=True, text=True, check=False)
     if found.returncode:
         print(f"installing {package} for comparison ...", flush=True)
-        install = [str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check", package]
+        install = [str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check", package, *also]
         if subprocess.run(install, check=False).returncode:
             raise MissingError(f"pip could not install {package}")
         found = subprocess.run(ask, capture_output=True, text=True, check=True)
@@ -74,12 +75,12 @@ def wget2_version() -> str:
     return answer.split("\n", 1)[0].split(" - ")[0].removeprefix("GNU Wget2 ").strip()
 
 
-def _script(python: Path, name: str) -> Callable[[str, int, Path], list[str]]:
-    return lambda url, pages, folder: [str(python), str(HERE / name), url, str(pages), str(folder)]
+def _script(python: Path, name: str, *options: str) -> Callable[[str, int, Path], list[str]]:
+    return lambda url, pages, folder: [str(python), str(HERE / name), url, str(pages), str(folder), *options]
 
 
 def scrapy(folder: Path) -> list[Peer]:
-    python = environment(folder)
+    python = environment(folder, "scrapy")
     version = pip(python, "scrapy")
     return [
         Peer(
@@ -93,6 +94,15 @@ def scrapy(folder: Path) -> list[Peer]:
             _script(python, "scrapy_best.py"),
         ),
     ]
+
+
+def scrapy_wacz(folder: Path) -> list[Peer]:
+    """The best form of Scrapy, but it records what it downloads."""
+    python = environment(folder, "scrapy-wacz")
+    recorder = pip(python, "scrapy-webarchive", "w3lib<2.3", "twisted<24.10")  # its Scrapy fails with later ones
+    version = pip(python, "scrapy")
+    about = f"Scrapy {version} in its best form, with scrapy-webarchive {recorder}: writes WARC, then WACZ"
+    return [Peer("scrapy-wacz", about, _script(python, "scrapy_best.py", "wacz"))]
 
 
 def wget2(_: Path) -> list[Peer]:
@@ -117,13 +127,19 @@ def wget(_: Path) -> list[Peer]:
 
 
 def crawlee(folder: Path) -> list[Peer]:
-    python = environment(folder)
+    python = environment(folder, "crawlee")
     version = pip(python, "crawlee[parsel]")
     about = f"Crawlee {version}: ParselCrawler, enqueue_links, storage in memory"
     return [Peer("crawlee", about, _script(python, "crawlee_plain.py"))]
 
 
-KINDS: dict[str, Callable[[Path], list[Peer]]] = {"scrapy": scrapy, "wget": wget, "wget2": wget2, "crawlee": crawlee}
+KINDS: dict[str, Callable[[Path], list[Peer]]] = {
+    "scrapy": scrapy,
+    "scrapy-wacz": scrapy_wacz,
+    "wget": wget,
+    "wget2": wget2,
+    "crawlee": crawlee,
+}
 
 
 def available(folder: Path, kinds: list[str]) -> list[Peer]:

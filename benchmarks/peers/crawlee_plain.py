@@ -1,4 +1,4 @@
-"""Crawlee as its guide has it: a ParselCrawler that enqueues every link. Runs in `.bench/venv`."""
+"""Crawlee as its guide has it: a ParselCrawler that enqueues every link. Runs in an environment of its own."""
 
 import asyncio
 import logging

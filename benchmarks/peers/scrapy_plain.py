@@ -1,4 +1,4 @@
-"""Scrapy as its tutorial has it: a CrawlSpider that follows every link of the site. Runs in `.bench/venv`."""
+"""Scrapy as its tutorial has it: a CrawlSpider that follows every link. Runs in an environment of its own."""
 
 import sys
 
