@@ -86,6 +86,21 @@ def test_modules_are_short() -> None:
     assert statistics.median(n for it, n in lengths.items() if not it.endswith("__init__.py")) <= 150
 
 
+UPDATES_OF_PAGES = {
+    "record/store/sqlite/store.py": "visits, which tell which rows are outdated",
+    "record/store/sql/tables/page_states.py": "lists the pages",
+    "record/store/sql/checks.py": "ends the list, or writes columns that are not kept",
+    "record/store/postgres/gathered/tables.py": "shards, which keep no columns",
+}
+"""Modules that update the table `pages`, and why columns kept in a file (`crawl/reports/page_rows`) stay right."""
+
+
+def test_pages_are_updated_only_where_kept_columns_are_considered() -> None:
+    update = re.compile(r"UPDATE\s+(?:\S+\.)?pages\b", re.IGNORECASE)
+    found = {name(path) for path in MODULES if update.search(path.read_text(encoding="utf-8"))}
+    assert found == UPDATES_OF_PAGES.keys()
+
+
 def test_folders_are_small_and_list_what_they_hold() -> None:
     inits = [path for path in MODULES if path.name == "__init__.py" and path.parent != SOURCE]
     for init in inits:
