@@ -72,12 +72,18 @@ def _move_to_file(folder: Path, source: SqlStore, progress: CopyProgress) -> Mov
 
 def _claim(source: SqlStore, copy: SqlStore, refusal: str) -> None:
     """Mark an empty target as the copy of this source; refuse one that holds anything else."""
-    token = source.meta.get(TOKEN, "")
-    if not token:
-        token = secrets.token_hex(16)
-        source.meta.set(TOKEN, token)
+    token = token_of(source)
     if copy.meta.get(TOKEN, "") == token:
         return
     if copy.meta.get(TOKEN, "") or any(copy.next_id(table) for table in ("sites", "pages", "cycles")):
         raise RepositoryError(refusal)
     copy.meta.set(TOKEN, token)
+
+
+def token_of(source: SqlStore) -> str:
+    """What marks the copies of a store; the same in every attempt to move it."""
+    token = str(source.meta.get(TOKEN, ""))
+    if not token:
+        token = secrets.token_hex(16)
+        source.meta.set(TOKEN, token)
+    return token

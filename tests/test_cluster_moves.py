@@ -1,0 +1,232 @@
+"""A repository becomes a cluster: the same answers before and after, whatever interrupts the move."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from recrawl.cluster.coordinator import ClusterCoordinator
+from recrawl.cluster.layout import layout_of
+from tests import clusters
+from tests.object_store import ObjectStore
+from tests.test_cluster_reads import shard_stores
+from tests.test_crawl_requisites import PNG, css, png
+from tests.world import Repo, Site, moved, page
+
+SHARDS = 3
+HOSTS = ("one.localhost", "two.localhost", "eight.localhost", "four.localhost")
+_NAMES = itertools.count()
+Target = tuple[str, str]
+
+
+@pytest.fixture
+def target(postgres_url: str, object_store: ObjectStore) -> Target:
+    """The store and the archive of a new cluster."""
+    name = f"moved_{next(_NAMES)}"
+    return f"{postgres_url}?schema={name}", object_store.url(name)
+
+
+def fill_web(site: Site) -> dict[str, Any]:
+    """Four hosts on one server, with links, redirects and requisites across them; the URL of a path on each."""
+    at = {host: functools.partial(site.url, host=host) for host in HOSTS}
+    one, two = at[HOSTS[0]], at[HOSTS[1]]
+    needs = f"<link rel=stylesheet href={two('/s.css')}><img src={one('/i.png')}><img src=/m.png>".encode()
+    links = [f"/{n}" for n in range(4)]
+    site["/"] = page("root", *links, "/old", *(at[host]("/0") for host in HOSTS)) + needs
+    for n, link in enumerate(links):
+        site[link] = page(f"walrus {n}", links[n - 1]) + needs
+    site["/old"] = moved(two("/3"), 301)
+    site["/s.css"] = css("body { background: url(bg.png) }", etag='"1"')
+    site["/m.png"] = moved(two("/i.png"))
+    for name in ("i", "bg"):
+        site[f"/{name}.png"] = png(PNG + name.encode())
+    return at
+
+
+def crawled(folder: Path, site: Site, **settings: Any) -> Repo:
+    """A repository that has crawled and refreshed the four hosts."""
+    at = fill_web(site)
+    repo = Repo.create(folder, requisites="all", sitemaps=False, **settings)
+    repo.crawl(*(url("/") for url in at.values()))
+    site["/1"] = page("otter", "/2", "/new")
+    site["/new"] = page("newt")
+    repo.later(days=2)
+    repo.cycle(60, "--policy", "round-robin")
+    del site["/3"]
+    repo.later(days=2)
+    repo.cycle(9, "--policy", "shock")
+    repo.crawl()
+    return repo
+
+
+def without_numbers(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows without the numbers of pages and visits, in a fixed order."""
+    numbers = ("id", "page", "visit", "version", "first_visit")
+    found = [{name: it for name, it in row.items() if name not in numbers} for row in rows]
+    return sorted(found, key=repr)
+
+
+def answers(repo: Repo, at: float) -> dict[str, Any]:
+    """What a repository says about itself at a time."""
+    with mock.patch.object(Repo, "now", return_value=at):
+        return _answers(repo)
+
+
+def _answers(repo: Repo) -> dict[str, Any]:
+    urls, status = sorted(repo.pages()), repo.json("status")
+    said: dict[str, Any] = {
+        "pages": without_numbers(repo.json("pages")),
+        "changes": without_numbers(repo.json("changes", "--since", "30d")),
+        "sites": without_numbers(repo.json("sites")),
+        "log": {url: without_numbers(repo.json("log", url)) for url in urls},
+        "spending": without_numbers(status["spending"].pop("sites")),
+        "cycles": without_numbers(status.pop("cycles")),
+        "status": {
+            name: it for name, it in status.items() if "bytes" not in name and name not in ("folder", "searchable")
+        },
+    }
+    for url in urls:
+        for words in (["show", url], ["show", "--raw", url], ["diff", url]):
+            shown = repo.run(*words, code=None)
+            said[" ".join(words)] = (shown.code, shown.out)
+        # Predictions and ranks of a page are those within its shard.
+        facts = [line.partition(";")[0] for line in repo.run("why", url).out.splitlines()]
+        said[f"why {url}"] = [
+            line for line in facts if line.startswith(("  It is", "  Last visit", "  It had changed"))
+        ]
+    return said
+
+
+def move(repo: Repo, target: Target, shards: int = SHARDS) -> Any:
+    """Make a repository a cluster."""
+    return repo.json("move", "--shards", shards, "--to", target[0], "--archive", target[1])
+
+
+@pytest.fixture
+def web() -> Iterator[Site]:
+    """An empty web."""
+    with Site() as site:
+        yield site
+
+
+def test_a_repository_becomes_a_cluster_with_the_same_answers(tmp_path: Path, web: Site, target: Target) -> None:
+    repo = crawled(tmp_path / "repo", web)
+    now = repo.now()
+    before = answers(repo, now)
+    shutil.copytree(repo.folder, tmp_path / "copy")
+    done = move(repo, target)
+    assert done["shards"] == SHARDS
+    assert Path(done["old"]).exists()
+    after = answers(repo, now)
+    for name, said in before.items():
+        assert after[name] == said, name
+    layout = layout_of(repo.folder)
+    with clusters.working(ClusterCoordinator(layout), *clusters.workers(layout, tmp_path / "work")):
+        web["/2"] = page("beaver")
+        repo.later(days=1)
+        crawl = repo.json("crawl", "--allow-private")
+        cycle = repo.json("cycle", "--allow-private", "--policy", "shock", "--budget", 30)
+        assert repo.found("beaver") == {url("/2") for url in fill_web(web).values()}
+    assert (crawl["warnings"], cycle["warnings"]) == ([], [])
+    assert cycle["visits"] > 0
+    assert repo.json("check")["problems"] == []
+    words = ("--shards", SHARDS, "--to", target[0], "--archive", target[1])
+    assert "holds a repository" in Repo(tmp_path / "copy").run("move", *words, code=1).err
+    assert "cluster already" in repo.run("move", *words, code=2).err
+
+
+# -- interruptions -------------------------------------------------------------------------------------------
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from recrawl.cluster.commands import division
+from recrawl.record.shards import archive_parts, switching
+from recrawl.record.store.sql import copying
+
+folder, store, archive, shards, where, left = *sys.argv[1:6], int(sys.argv[6])
+module, _, name = where.partition(":")
+owner, (*parents, name) = sys.modules[module], name.split(".")
+for parent in parents:
+    owner = getattr(owner, parent)
+wrapped = getattr(owner, name)
+
+def counted(*given, **named):
+    global left
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    done = wrapped(*given, **named)
+    if left < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return done
+
+setattr(owner, name, counted)
+copying._BLOCK = 2
+division.divide_repository(Path(folder), store=store, archive=archive, shards=int(shards), wait=lambda _: False,
+                           progress=lambda *_: None)
+"""
+DIVISION, PARTS = "recrawl.cluster.commands.division", "recrawl.record.shards.archive_parts"
+POINTS = [
+    (f"{DIVISION}:claim", 1),
+    (f"{DIVISION}:Layout.make_shards", 1),
+    (f"{DIVISION}:RowOwners", 1),
+    (f"{PARTS}:ArchiveDivision._put", 2),
+    (f"{DIVISION}:DividedFiles.record", 1),
+    (f"{DIVISION}:DividedFiles.record", 0),
+    (f"{DIVISION}:DividedCopy.copy", 1),
+    ("recrawl.record.store.division.copying:copy_stretches", 12),
+    ("recrawl.record.store.division.copying:copy_stretches", 25),
+    (f"{DIVISION}:copy_own_rows", 1),
+    (f"{DIVISION}:write_order", 0),
+    (f"{DIVISION}:finish_move", 0),
+    (f"{DIVISION}:switch", 1),
+]
+"""Where a move dies: before a function is called for the n-th time, or after the first one with 0. All but the last
+leave the repository as it was."""
+
+
+def killed(repo: Repo, target: Target, where: str, times: int) -> None:
+    """Move a repository in a process that kills itself."""
+    words = [sys.executable, "-c", KILLED, str(repo.folder), *target, str(SHARDS), where, str(times)]
+    done = subprocess.run(words, capture_output=True, check=False, cwd=Path(__file__).parent.parent, env={**os.environ})
+    assert done.returncode == -signal.SIGKILL, (where, done.stderr.decode())
+
+
+@pytest.mark.slow
+def test_a_move_that_is_killed_at_any_point_loses_and_doubles_nothing(
+    tmp_path: Path, web: Site, target: Target, object_store: ObjectStore
+) -> None:
+    repo = crawled(tmp_path / "repo", web)
+    now = repo.now()
+    before = answers(repo, now)
+    for where, times in POINTS:
+        killed(repo, target, where, times)
+        assert not (repo.folder / "cluster.toml").exists(), where
+    web["/1"] = page("seal")
+    repo.later(days=1)
+    repo.cycle(40, "--policy", "round-robin")  # the repository is in use until the move is complete
+    now = repo.now()
+    changed = answers(repo, now)
+    assert changed != before
+    killed(repo, target, f"{DIVISION}:switch", 0)
+    assert answers(repo, now) == changed
+    assert not (repo.folder / "recrawl.db").exists()
+    assert repo.json("check")["problems"] == []
+    with ExitStack() as stack:
+        prefix = target[1].partition("?")[0].rpartition("/")[2]
+        for shard, store in enumerate(shard_stores(layout_of(repo.folder), stack)):
+            objects = object_store.objects(f"{prefix}/s{shard:03d}/archive")
+            assert objects == {name: store.warcs.lengths()[file] for file, name in store.warcs.names().items()}
