@@ -7,6 +7,7 @@ import itertools
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ import pytest
 
 from recrawl.cluster.coordinator import ClusterCoordinator
 from recrawl.cluster.layout import layout_of
+from recrawl.record.packing import zstd_records
+from recrawl.record.packing.zstd_records import dictionary
 from tests import clusters
 from tests.object_store import ObjectStore
 from tests.test_cluster_reads import shard_stores
@@ -55,10 +58,15 @@ def fill_web(site: Site) -> dict[str, Any]:
     return at
 
 
-def crawled(folder: Path, site: Site, **settings: Any) -> Repo:
-    """A repository that has crawled and refreshed the four hosts."""
+def crawled(folder: Path, site: Site, *places: str, **settings: Any) -> Repo:
+    """A repository that has crawled and refreshed the four hosts; `places` are options of `init`."""
     at = fill_web(site)
-    repo = Repo.create(folder, requisites="all", sitemaps=False, **settings)
+    if places:
+        repo = Repo(folder)
+        repo.run("init", *places)
+        repo.config(requisites="all", sitemaps=False, delay=0, timeout=5, **settings)
+    else:
+        repo = Repo.create(folder, requisites="all", sitemaps=False, **settings)
     repo.crawl(*(url("/") for url in at.values()))
     site["/1"] = page("otter", "/2", "/new")
     site["/new"] = page("newt")
@@ -145,6 +153,56 @@ def test_a_repository_becomes_a_cluster_with_the_same_answers(tmp_path: Path, we
     words = ("--shards", SHARDS, "--to", target[0], "--archive", target[1])
     assert "holds a repository" in Repo(tmp_path / "copy").run("move", *words, code=1).err
     assert "cluster already" in repo.run("move", *words, code=2).err
+
+
+@pytest.mark.slow
+def test_a_repository_in_postgresql_and_an_object_store_becomes_a_cluster(
+    tmp_path: Path, web: Site, target: Target, postgres_url: str, object_store: ObjectStore
+) -> None:
+    places = ("--store", f"{postgres_url}?schema=undivided", "--archive", object_store.url("undivided"))
+    repo = crawled(tmp_path / "repo", web, *places)
+    now = repo.now()
+    before = answers(repo, now)
+    taken = repo.run("move", "--shards", 2, "--to", places[1], "--archive", target[1], code=1)
+    assert "choose another schema" in taken.err
+    assert "undivided" in move(repo, target)["old"]
+    assert answers(repo, now) == before
+    assert repo.json("check")["problems"] == []
+
+
+@pytest.mark.slow
+def test_files_that_are_packed_with_a_dictionary_are_divided_as_they_are(
+    tmp_path: Path, web: Site, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zstd_records, "_ENOUGH", 20_000)
+    monkeypatch.setattr(zstd_records, "_DICTIONARY_BYTES", 2048)
+    repo = crawled(tmp_path / "repo", web, archive_format="warc.zst")
+    assert any(dictionary(path)[0] for path in (repo.folder / "archive").iterdir())
+    now = repo.now()
+    before = answers(repo, now)
+    refused = repo.run("move", "--shards", 2, "--to", target[0], "--archive", target[1], code=2)
+    assert "does not work in a cluster" in refused.err
+    repo.config(archive_format="warc.gz")
+    move(repo, target)
+    assert answers(repo, now) == before
+    assert repo.json("check")["problems"] == []
+
+
+def test_what_cannot_be_moved_is_said(tmp_path: Path, web: Site, target: Target) -> None:
+    repo = Repo.create(tmp_path / "repo")
+    assert "needs" in repo.run("move", "--shards", 2, "--to", target[0], code=2).err
+    assert (
+        "invalid number of shards"
+        in repo.run("move", "--shards", 5000, "--to", target[0], "--archive", target[1], code=2).err
+    )
+    web["/"] = page("root", *(f"/{n}" for n in range(4)))
+    repo.crawl(web.url("/"))
+    with sqlite3.connect(repo.folder / "recrawl.db") as db:
+        db.execute("UPDATE cycles SET finished = NULL, kind = 'cycle'")
+    db.close()
+    said = repo.run("move", "--shards", 2, "--to", target[0], "--archive", target[1], code=1).err
+    assert "cycle 0 was interrupted" in said
+    assert not (repo.folder / "cluster.toml").exists()
 
 
 # -- interruptions -------------------------------------------------------------------------------------------

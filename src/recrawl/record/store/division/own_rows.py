@@ -68,7 +68,7 @@ class OwnRows:
         """Single values of a shard."""
         found = {name: self._values[name] for name in _EVERYWHERE if name in self._values}
         known = json.loads(self._values.get(_BY_ORIGIN) or "{}")
-        own = {origin: it for origin, it in known.items() if self._shard_of(origin) == shard}
+        own = {origin: it for origin, it in known.items() if self._shard_of(f"{origin}/") == shard}
         texts = self._shared_texts(shard)
         return found | ({_BY_ORIGIN: json.dumps(own)} if own else {}) | ({_BY_SITE: json.dumps(texts)} if texts else {})
 

@@ -13,7 +13,7 @@ from recrawl.record.store.protocol import NumberedTable
 from recrawl.record.store.sql.store import SqlStore
 
 ShardOf = Callable[[str], int]
-"""The shard of a URL."""
+"""The shard of a URL; an origin has no path, and gets one first."""
 _ROWS = 1 << 16
 
 
@@ -59,7 +59,7 @@ class RowOwners:
     def _by_url(self, table: NumberedTable, column: str, shard_of: ShardOf) -> Owners:
         owner = np.full(self._source.next_id(table), NOBODY, np.int16)
         for number, url in self._source.connection.stream(f"SELECT id, {column} FROM {table} ORDER BY id"):
-            owner[number] = shard_of(url)
+            owner[number] = shard_of(f"{url}/" if column == "origin" else url)
         return owner
 
     def _members(self) -> list[Ints]:

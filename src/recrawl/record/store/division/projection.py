@@ -17,7 +17,8 @@ OWN_TABLES = frozenset({"tags", "change_marks", "saved_filters", "outbox", "subs
 """Tables that belong to the whole of a cluster, besides single values."""
 _NUMBERED = frozenset({"sites", "pages", "visits", "versions", "screenshots", "requisite_versions"})
 _OF_PAGES = frozenset({"links", "hints", "pushed", "requests", "page_requisites"})
-_BY_URL = {"pushes": "url", "requisite_hosts": "origin"}
+_BY_URL = {"pushes": ("url", ""), "requisite_hosts": ("origin", "/")}
+"""The column with the URL, and what is missing there."""
 _REFERENCES = {"page": "pages", "parent": "pages", "target": "pages", "site": "sites", "version": "versions"}
 _IN_REQUISITES = {"id": "requisites", "target": "requisites", "version": "requisite_versions"}
 _LATER = {"checked": 0.0, "failures": 0, "failure": None, "version": -1, "target": -1, "etag": "", "modified": ""}
@@ -59,7 +60,8 @@ class Projection:
     def _owner(self, table: str, columns: Columns) -> Ints:
         """The shard of each row."""
         if table in _BY_URL:
-            return np.array([self._shard_of(url) for url in columns[_BY_URL[table]]], np.int64)
+            column, path = _BY_URL[table]
+            return np.array([self._shard_of(f"{url}{path}") for url in columns[column]], np.int64)
         of, name = (
             (table, "id") if table in _NUMBERED else ("pages", "page") if table in _OF_PAGES else ("sites", "site")
         )
