@@ -11,7 +11,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -19,7 +19,7 @@ from unittest import mock
 import pytest
 
 from recrawl.cluster.coordinator import ClusterCoordinator
-from recrawl.cluster.layout import layout_of
+from recrawl.cluster.layout import layout_at, layout_of
 from recrawl.record.packing import zstd_records
 from recrawl.record.packing.zstd_records import dictionary
 from tests import clusters
@@ -76,6 +76,7 @@ def crawled(folder: Path, site: Site, *places: str, **settings: Any) -> Repo:
     repo.later(days=2)
     repo.cycle(9, "--policy", "shock")
     repo.crawl()
+    repo.run("tag", "news", at[HOSTS[1]]("/1"), at[HOSTS[2]]("/"))
     return repo
 
 
@@ -96,6 +97,8 @@ def _answers(repo: Repo) -> dict[str, Any]:
     urls, status = sorted(repo.pages()), repo.json("status")
     said: dict[str, Any] = {
         "pages": without_numbers(repo.json("pages")),
+        "tagged": without_numbers(repo.json("changes", "--since", "30d", "--tag", "news")),
+        "tags": repo.json("tag"),
         "changes": without_numbers(repo.json("changes", "--since", "30d")),
         "sites": without_numbers(repo.json("sites")),
         "log": {url: without_numbers(repo.json("log", url)) for url in urls},
@@ -129,6 +132,7 @@ def web() -> Iterator[Site]:
         yield site
 
 
+@pytest.mark.slow
 def test_a_repository_becomes_a_cluster_with_the_same_answers(tmp_path: Path, web: Site, target: Target) -> None:
     repo = crawled(tmp_path / "repo", web)
     now = repo.now()
@@ -205,18 +209,54 @@ def test_what_cannot_be_moved_is_said(tmp_path: Path, web: Site, target: Target)
     assert not (repo.folder / "cluster.toml").exists()
 
 
+@pytest.mark.slow
+def test_a_cluster_moves_to_another_database_and_object_store(
+    tmp_path: Path, web: Site, target: Target, postgres_url: str, object_store: ObjectStore
+) -> None:
+    repo = crawled(tmp_path / "repo", web)
+    move(repo, target)
+    layout = layout_of(repo.folder)
+    with clusters.working(ClusterCoordinator(layout), *clusters.workers(layout, tmp_path / "work")):
+        repo.json("cycle", "--allow-private", "--policy", "shock", "--budget", 10)
+        busy = repo.run("move", "--to", f"{postgres_url}?schema=busy", code=None).err
+    assert "stop the workers" in busy
+    now = repo.now()
+    before = answers(repo, now)
+    other = f"{target[0]}_elsewhere", object_store.url(f"{target[0].rpartition('=')[2]}_elsewhere")
+    with closing(layout.open()) as cluster:
+        run = cluster.runs.request("crawl", policy="", budget=0, seed=0, settings="", options={})
+        assert f"crawl {run} is under way" in repo.run("move", "--to", other[0], code=None).err
+        cluster.runs.finish(run)
+    done = repo.json("move", "--to", other[0])
+    assert target[0].rpartition("=")[2] in done["old"]
+    assert answers(repo, now) == before
+    assert "already" in repo.run("move", "--to", other[0], code=2).err
+    assert "was moved to" in repo.run("cluster", "status", "--store", target[0], code=None).err
+    files = repo.json("move", "--archive", other[1])["files"]
+    assert files > 0
+    assert layout_at(other[0]).archive == layout_of(repo.folder).archive == other[1]
+    for name in object_store.objects(target[0].rpartition("=")[2]):
+        if name.startswith("s0"):
+            object_store.remove(target[0].rpartition("=")[2], name)  # all is read from the new one
+    assert answers(repo, now) == before
+    layout = layout_of(repo.folder)
+    with clusters.working(ClusterCoordinator(layout), *clusters.workers(layout, tmp_path / "other work")):
+        web["/2"] = page("beaver")
+        repo.later(days=1)
+        cycle = repo.json("cycle", "--allow-private", "--policy", "shock", "--budget", 30)
+    assert (cycle["warnings"], cycle["visits"] > 0, cycle["cycle"]) == ([], True, run + 1)
+    assert repo.json("check")["problems"] == []
+
+
 # -- interruptions -------------------------------------------------------------------------------------------
 
 KILLED = """
-import os, signal, sys
-from pathlib import Path
-from recrawl.cluster.commands import division
-from recrawl.record.shards import archive_parts, switching
+import importlib, os, signal, sys
+from recrawl.cli import invoke
 from recrawl.record.store.sql import copying
 
-folder, store, archive, shards, where, left = *sys.argv[1:6], int(sys.argv[6])
-module, _, name = where.partition(":")
-owner, (*parents, name) = sys.modules[module], name.split(".")
+(module, _, name), left, words = sys.argv[1].partition(":"), int(sys.argv[2]), sys.argv[3:]
+owner, (*parents, name) = importlib.import_module(module), name.split(".")
 for parent in parents:
     owner = getattr(owner, parent)
 wrapped = getattr(owner, name)
@@ -233,8 +273,7 @@ def counted(*given, **named):
 
 setattr(owner, name, counted)
 copying._BLOCK = 2
-division.divide_repository(Path(folder), store=store, archive=archive, shards=int(shards), wait=lambda _: False,
-                           progress=lambda *_: None)
+sys.exit(invoke(words))
 """
 DIVISION, PARTS = "recrawl.cluster.commands.division", "recrawl.record.shards.archive_parts"
 POINTS = [
@@ -256,10 +295,12 @@ POINTS = [
 leave the repository as it was."""
 
 
-def killed(repo: Repo, target: Target, where: str, times: int) -> None:
+def killed(repo: Repo, where: str, times: int, *words: object) -> None:
     """Move a repository in a process that kills itself."""
-    words = [sys.executable, "-c", KILLED, str(repo.folder), *target, str(SHARDS), where, str(times)]
-    done = subprocess.run(words, capture_output=True, check=False, cwd=Path(__file__).parent.parent, env={**os.environ})
+    command = [sys.executable, "-c", KILLED, where, times, "-C", repo.folder, "move", *words]
+    done = subprocess.run(
+        [*map(str, command)], capture_output=True, check=False, cwd=Path(__file__).parent.parent, env={**os.environ}
+    )
     assert done.returncode == -signal.SIGKILL, (where, done.stderr.decode())
 
 
@@ -270,8 +311,9 @@ def test_a_move_that_is_killed_at_any_point_loses_and_doubles_nothing(
     repo = crawled(tmp_path / "repo", web)
     now = repo.now()
     before = answers(repo, now)
+    words = ("--shards", SHARDS, "--to", target[0], "--archive", target[1])
     for where, times in POINTS:
-        killed(repo, target, where, times)
+        killed(repo, where, times, *words)
         assert not (repo.folder / "cluster.toml").exists(), where
     web["/1"] = page("seal")
     repo.later(days=1)
@@ -279,7 +321,7 @@ def test_a_move_that_is_killed_at_any_point_loses_and_doubles_nothing(
     now = repo.now()
     changed = answers(repo, now)
     assert changed != before
-    killed(repo, target, f"{DIVISION}:switch", 0)
+    killed(repo, f"{DIVISION}:switch", 0, *words)
     assert answers(repo, now) == changed
     assert not (repo.folder / "recrawl.db").exists()
     assert repo.json("check")["problems"] == []
@@ -288,3 +330,40 @@ def test_a_move_that_is_killed_at_any_point_loses_and_doubles_nothing(
         for shard, store in enumerate(shard_stores(layout_of(repo.folder), stack)):
             objects = object_store.objects(f"{prefix}/s{shard:03d}/archive")
             assert objects == {name: store.warcs.lengths()[file] for file, name in store.warcs.names().items()}
+
+
+RELOCATION = "recrawl.cluster.commands.relocation"
+COPYING = "recrawl.record.store.sql.copying"
+
+
+@pytest.mark.slow
+def test_the_move_of_a_cluster_that_is_killed_at_any_point_goes_on(
+    tmp_path: Path, web: Site, target: Target, object_store: ObjectStore
+) -> None:
+    repo = crawled(tmp_path / "repo", web)
+    move(repo, target)
+    now = repo.now()
+    before = answers(repo, now)
+    other = f"{target[0]}_elsewhere", object_store.url(f"{target[0].rpartition('=')[2]}_elsewhere")
+    for where, times in (
+        (f"{RELOCATION}:claim_cluster", 0),
+        (f"{COPYING}:copy_stretches", 30),
+        (f"{COPYING}:_copy_values", 2),
+        (f"{RELOCATION}:copy_facts", 0),
+        (f"{RELOCATION}:switch", 1),
+    ):
+        killed(repo, where, times, "--to", other[0])
+        assert layout_of(repo.folder).store == target[0], where
+    killed(repo, f"{RELOCATION}:switch", 0, "--to", other[0])
+    assert answers(repo, now) == before
+    for where, times in (
+        (f"{RELOCATION}:_copy_object", 2),
+        (f"{RELOCATION}:_copy_object", 0),
+        (f"{RELOCATION}:switch", 1),
+    ):
+        killed(repo, where, times, "--archive", other[1])
+        assert layout_of(repo.folder).archive == target[1], where
+    repo.run("move", "--archive", other[1])
+    assert layout_of(repo.folder).archive == layout_at(other[0]).archive == other[1]
+    assert answers(repo, now) == before
+    assert repo.json("check")["problems"] == []

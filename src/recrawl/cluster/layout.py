@@ -110,6 +110,8 @@ def layout_at(store: str) -> Layout:
     with closing(ClusterStore(target)) as cluster:
         if not cluster.fact("shards"):
             raise RepositoryError(f"the cluster in {target.name} is not complete: finish 'recrawl move' first")
+        if moved := cluster.fact("moved to"):
+            raise RepositoryError(f"the cluster in {target.name} was moved to {moved}: use it there")
         return Layout(target.reference, cluster.fact("archive"), int(cluster.fact("shards")))
 
 

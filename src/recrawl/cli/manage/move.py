@@ -89,8 +89,11 @@ def _divide(ctx: typer.Context, to: str, archive: str, shards: int, *, wait: boo
 
 
 def _move_archive(ctx: typer.Context, to: str, *, wait: bool, json: bool) -> None:
-    with repository(ctx) as repo:
-        moved = repo.move_archive(to, wait=wait)
+    with repository(ctx) as repo, detailed(quiet=json) as bar:
+        task = bar.add_task("copying", total=None, detail="")
+        moved = repo.move_archive(
+            to, wait=wait, progress=lambda _, files: bar.update(task, detail=count(files, "archive file"))
+        )
     if json:
         as_json(moved._asdict())
         return

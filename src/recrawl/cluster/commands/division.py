@@ -38,7 +38,7 @@ from recrawl.record.store.postgres.cluster.moves import (
     claim_cluster,
     finish_move,
     forget_move,
-    start_runs_at,
+    restart_runs,
     write_order,
 )
 from recrawl.record.store.postgres.cluster.store import ClusterStore
@@ -113,7 +113,7 @@ class _Division:
             owners = RowOwners(self._source, layout.shards, layout.shard_of_url)
             files = self._divide_archive(cluster, owners)
             rows = self._copy_rows(owners)
-            start_runs_at(cluster, self._source.next_id("cycles"))
+            restart_runs(cluster, self._source.next_id("cycles"))
             finish_move(cluster, layout.shards)
         before = store_url(self._held.folder)
         old = postgres_target(before).name if before else str(self._held.folder / f"{DATABASE}{OLD}")

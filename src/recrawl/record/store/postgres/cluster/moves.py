@@ -22,10 +22,12 @@ _MOVE = "move"
 """The fact with the mark of the move that makes the cluster."""
 
 
-def claim_cluster(target: PostgresTarget, token: str, facts: Mapping[str, str], shards: int) -> ClusterStore:
+def claim_cluster(
+    target: PostgresTarget, token: str, facts: Mapping[str, str], shards: int, *, has_runs: bool = False
+) -> ClusterStore:
     """The tables of the cluster that a move makes; `RepositoryError` if the schema holds anything else.
 
-    The same move, with the same facts, may claim them again after it was interrupted.
+    The same move, with the same facts, may claim them again after it was interrupted; `has_runs` if it copies runs.
     """
     taken = RepositoryError(f"{target.name} holds a repository: choose another schema with ?schema=NAME")
     with contextlib.closing(PostgresConnection(target)) as db:
@@ -36,7 +38,8 @@ def claim_cluster(target: PostgresTarget, token: str, facts: Mapping[str, str], 
         cluster = ClusterStore(target, create=not steps)
         failing.callback(cluster.close)
         before = cluster.fact(_MOVE)
-        if (before or cluster.fact("shards")) and (before != token or cluster.runs.newest(1)):
+        used = bool(cluster.leases.holders() or cluster.leader() or (cluster.runs.newest(1) and not has_runs))
+        if (before or cluster.fact("shards")) and (before != token or used):
             raise taken
         if not before:
             if any(is_taken(target.of_shard(shard)) for shard in range(shards)):
@@ -97,10 +100,9 @@ class DividedFiles:
         return found
 
 
-def start_runs_at(cluster: ClusterStore, run: int) -> None:
-    """Let the next run have this number, if none was made yet: shards give it to their cycles."""
-    if not cluster.runs.newest(1):
-        cluster.db.run(f"ALTER TABLE runs ALTER COLUMN id RESTART WITH {run:d}")
+def restart_runs(cluster: ClusterStore, run: int) -> None:
+    """Let the next run have this number: shards give it to their cycles."""
+    cluster.db.run(f"ALTER TABLE runs ALTER COLUMN id RESTART WITH {run:d}")
 
 
 def write_order(
