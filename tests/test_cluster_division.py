@@ -17,7 +17,9 @@ from recrawl.cluster.layout import Layout
 from recrawl.errors import StorageFailure
 from recrawl.record.outbox_rows import OutboxRow, OutboxState
 from recrawl.record.store import SqliteStore, open_store
-from recrawl.record.store.division.copying import DividedCopy, copy_own_rows, copy_values
+from recrawl.record.store.division.copying import DividedCopy, JoinedCopy, copy_own_rows, copy_values
+from recrawl.record.store.division.joined_numbers import JoinedNumbers
+from recrawl.record.store.division.joined_rows import JoinedRows
 from recrawl.record.store.division.numbering import Numbering, SharedNumbering
 from recrawl.record.store.division.own_rows import OwnRows
 from recrawl.record.store.division.owners import RowOwners
@@ -25,6 +27,7 @@ from recrawl.record.store.division.projection import OWN_TABLES, Projection
 from recrawl.record.store.postgres.cluster.moves import write_order
 from recrawl.record.store.postgres.gathered.store import GatheredStore
 from recrawl.record.store.postgres.store import PostgresStore
+from recrawl.record.store.reports import StreamPlace
 from recrawl.record.store.sql import copying
 from tests.stores import table_columns
 from tests.test_cluster_reads import shard_stores
@@ -213,6 +216,51 @@ def test_a_copy_that_was_changed_is_noticed_and_copied_again(divided: Any) -> No
         copy.verify(lambda *_: None)
     copy.copy(lambda *_: None)
     copy.verify(lambda *_: None)
+
+
+def test_shards_that_are_joined_hold_what_the_store_held_before(divided: Any, tmp_path: Path) -> None:
+    layout, source, whole, _ = divided
+
+    def same(url: str, other: str) -> bool:
+        return bool(layout.shard_of_url(url) == layout.shard_of_url(other))
+
+    with closing(SqliteStore(tmp_path / "joined.db", create=True)) as one:
+        for shard in range(SHARDS):
+            schema = layout.target.of_shard(shard).schema
+            name = f"recrawl-20260101000000-abc-0000{shard}.warc.gz"
+            whole.db.run(f"INSERT INTO {schema}.warcs VALUES (0, '{name}', 9, 1)")
+        rows = JoinedRows(whole, JoinedNumbers(whole), in_folder=True)
+        copy = JoinedCopy(one, rows.blocks)
+        for _ in range(2):  # the second time there is nothing to do
+            copy.copy(lambda *_: None)
+            copy_values(one, rows.values())
+        assert copy.verify(lambda *_: None) > 0
+        before, after = rows_of(source), rows_of(one)
+        for table in ("sites", "pages", "visits", "requisites", "requisite_versions", "screenshots"):
+            assert sorted(row["id"] for row in after[table]) == list(range(len(before[table]))), table
+        wanted, got = (
+            described(it, same, lambda _, packed: np.frombuffer(packed, "<i4").tolist()) for it in (before, after)
+        )
+        for table in wanted.keys() - {"outbox", "change_marks"}:
+            assert got[table] == wanted[table], table
+        for name in ("key", "url", "style", "level", "version"):
+            assert sorted(row[name] for row in after["requisites"]) == sorted(row[name] for row in before["requisites"])
+        assert [row["text"] for row in after["reasons"]] == [row["text"] for row in before["reasons"]]
+        for table in ("cycles", "cycle_summaries", "push_sources"):
+            assert after[table] == before[table], table
+        assert {row["stored"] for row in after["warcs"]} == {0}
+        for name, last in CURSORS.items():
+            left = [row["at"] for row in one.visits.after(one.meta.get(name, None), 100)]
+            assert sorted(left) == [row["at"] for row in source.visits.after(last, 100)], name
+        assert json.loads(one.meta.get("aliases", "")) == {"a": "b"}
+        assert one.meta.get("rendering", None) == VALUES["rendering"]
+        assert len(json.loads(one.meta.get("shared-texts", "{}"))) == 3
+        place = StreamPlace(1e9, 1 << 62)
+        unread = [
+            sorted(row["at"] for row in it.listings.changes_before(place, -1e9, "", 100, unread=True))
+            for it in (source, whole, one)
+        ]
+        assert unread[0] == unread[1] == unread[2] != []
 
 
 # -- laws of the numbers ---------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from recrawl.cluster.layout import layout_at, layout_of
 from recrawl.record.packing import zstd_records
 from recrawl.record.packing.zstd_records import dictionary
 from tests import clusters
+from tests.crashes import judge
 from tests.object_store import ObjectStore
 from tests.test_cluster_reads import shard_stores
 from tests.test_crawl_requisites import PNG, css, png
@@ -61,12 +62,13 @@ def fill_web(site: Site) -> dict[str, Any]:
 def crawled(folder: Path, site: Site, *places: str, **settings: Any) -> Repo:
     """A repository that has crawled and refreshed the four hosts; `places` are options of `init`."""
     at = fill_web(site)
+    settings = {"requisites": "all", "sitemaps": False} | settings
     if places:
         repo = Repo(folder)
         repo.run("init", *places)
-        repo.config(requisites="all", sitemaps=False, delay=0, timeout=5, **settings)
+        repo.config(delay=0, timeout=5, **settings)
     else:
-        repo = Repo.create(folder, requisites="all", sitemaps=False, **settings)
+        repo = Repo.create(folder, **settings)
     repo.crawl(*(url("/") for url in at.values()))
     site["/1"] = page("otter", "/2", "/new")
     site["/new"] = page("newt")
@@ -192,6 +194,13 @@ def test_files_that_are_packed_with_a_dictionary_are_divided_as_they_are(
     assert repo.json("check")["problems"] == []
 
 
+def test_an_empty_repository_becomes_a_cluster_and_one_again(tmp_path: Path, target: Target) -> None:
+    repo = Repo.create(tmp_path / "repo")
+    assert (move(repo, target, 1)["files"], repo.json("pages")) == (0, [])
+    done = repo.json("move", "--shards", 0, "--to", "sqlite", "--archive", "folder")
+    assert (done["rows"], done["files"], repo.json("pages")) == (0, 0, [])
+
+
 def test_what_cannot_be_moved_is_said(tmp_path: Path, web: Site, target: Target) -> None:
     repo = Repo.create(tmp_path / "repo")
     assert "needs" in repo.run("move", "--shards", 2, "--to", target[0], code=2).err
@@ -246,6 +255,46 @@ def test_a_cluster_moves_to_another_database_and_object_store(
         cycle = repo.json("cycle", "--allow-private", "--policy", "shock", "--budget", 30)
     assert (cycle["warnings"], cycle["visits"] > 0, cycle["cycle"]) == ([], True, run + 1)
     assert repo.json("check")["problems"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["folder", "elsewhere"])
+def test_a_cluster_becomes_one_repository_again(
+    tmp_path: Path, web: Site, target: Target, object_store: ObjectStore, elsewhere: bool
+) -> None:
+    # Shards that need the same file have a record of it each, which the judge below would call doubled.
+    repo = crawled(tmp_path / "repo", web, requisites="all" if elsewhere else "none")
+    move(repo, target)
+    layout = layout_of(repo.folder)
+    with clusters.working(ClusterCoordinator(layout), *clusters.workers(layout, tmp_path / "work")):
+        web["/2"] = page("beaver", "/0")
+        repo.later(days=1)
+        repo.json("crawl", "--allow-private")
+        repo.json("cycle", "--allow-private", "--policy", "round-robin", "--budget", 20)
+        repo.json("crawl", "--allow-private")
+        found = {word: repo.found(word) for word in ("beaver", "walrus")}
+        assert "are in PostgreSQL" in repo.run("move", "--to", "sqlite", code=2).err
+    now = repo.now()
+    before = answers(repo, now)
+    name = target[0].rpartition("=")[2]
+    places = (f"{target[0]}_one", object_store.url(f"{name}_one")) if elsewhere else ("sqlite", "folder")
+    done = repo.json("move", "--shards", 0, "--to", places[0], "--archive", places[1])
+    assert name in done["old"]
+    after = answers(repo, now)
+    for what, said in before.items():
+        assert after[what] == said, what
+    assert "not a cluster" in repo.run("move", "--shards", 0, "--to", "sqlite", "--archive", "folder", code=2).err
+    repo.run("check", "--repair")  # makes the index
+    assert {word: repo.found(word) for word in found} == found
+    if not elsewhere:
+        assert {it.name for it in repo.folder.glob("*.toml")} == {"recrawl.toml"}
+        judge(repo.folder)
+    web["/1"] = page("lynx")
+    repo.later(days=1)
+    cycle = repo.cycle(60, "--policy", "shock")
+    assert cycle["visits"] > 0
+    assert repo.json("check")["problems"] == []
+    assert repo.found("lynx")
 
 
 # -- interruptions -------------------------------------------------------------------------------------------
@@ -367,3 +416,32 @@ def test_the_move_of_a_cluster_that_is_killed_at_any_point_goes_on(
     assert layout_of(repo.folder).archive == layout_at(other[0]).archive == other[1]
     assert answers(repo, now) == before
     assert repo.json("check")["problems"] == []
+
+
+JOINING = "recrawl.cluster.commands.joining"
+
+
+@pytest.mark.slow
+def test_the_joining_of_shards_that_is_killed_at_any_point_goes_on(tmp_path: Path, web: Site, target: Target) -> None:
+    repo = crawled(tmp_path / "repo", web, requisites="none")
+    move(repo, target)
+    now = repo.now()
+    before = answers(repo, now)
+    words = ("--shards", 0, "--to", "sqlite", "--archive", "folder")
+    for where, times in (
+        (f"{JOINING}:JoinedNumbers", 1),
+        (f"{JOINING}:_Joining._copy_file", 2),
+        (f"{JOINING}:_Joining._copy_file", 0),
+        ("recrawl.record.store.division.copying:copy_stretches", 20),
+        (f"{JOINING}:copy_values", 0),
+        (f"{JOINING}:JoinedCopy.verify", 0),
+        (f"{JOINING}:_Joining.make", 0),
+    ):
+        killed(repo, where, times, *words)
+        assert layout_of(repo.folder).shards == SHARDS, where
+    assert answers(repo, now) == before
+    killed(repo, f"{JOINING}:switch", 0, *words)
+    assert answers(repo, now) == before
+    assert {it.name for it in repo.folder.glob("*.toml")} == {"recrawl.toml"}
+    repo.run("check", "--repair")
+    judge(repo.folder)

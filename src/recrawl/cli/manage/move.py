@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -25,7 +26,8 @@ def command(
     shards: Annotated[
         int | None,
         typer.Option(
-            metavar="NUMBER", help="Divide the repository into the shards of a cluster; needs --to and --archive."
+            metavar="NUMBER",
+            help="Make the repository a cluster of shards, or with 0 a cluster one repository.",
         ),
     ] = None,
     wait: Wait = False,
@@ -68,8 +70,15 @@ def _divide(ctx: typer.Context, to: str, archive: str, shards: int, *, wait: boo
 
     with repository(ctx) as repo:
         folder = repo.folder
-    if is_cluster(folder):
-        raise UsageError("this repository is a cluster already: the number of its shards never changes")
+    if is_cluster(folder) != (shards == 0):
+        raise UsageError(
+            "this repository is not a cluster; name a number of shards from 1 on"
+            if shards == 0
+            else "this repository is a cluster already: the number of its shards never changes"
+        )
+    if not shards:
+        _join(folder, to, archive, json=json)
+        return
     with detailed(quiet=json) as bar:
         task = bar.add_task("dividing", total=None, detail="")
         moved = divide_repository(
@@ -86,6 +95,25 @@ def _divide(ctx: typer.Context, to: str, archive: str, shards: int, *, wait: boo
     what = f"{count(moved.rows, 'row')} and {count(moved.files, 'archive file')}"
     say(f"divided {what} into {count(moved.shards, 'shard')}, in {moved.to} and {moved.archive}")
     note(f"the old store is still there: {moved.old}; start the workers with 'recrawl cluster start'")
+
+
+def _join(folder: Path, to: str, archive: str, *, json: bool) -> None:
+    from recrawl.cluster.commands.joining import join_cluster  # lazy: needs the extra `postgres`
+
+    with detailed(quiet=json) as bar:
+        task = bar.add_task("joining", total=None, detail="")
+        moved = join_cluster(
+            folder,
+            store=to,
+            archive=archive,
+            progress=lambda part, done: bar.update(task, detail=f"{part}: {done:,}"),
+        )
+    if json:
+        as_json(moved._asdict())
+        return
+    what = f"{count(moved.rows, 'row')} and {count(moved.files, 'archive file')}"
+    say(f"joined {what} of all shards in {moved.to} and {moved.archive}")
+    note(f"the tables of the cluster are still there: {moved.old}")
 
 
 def _move_archive(ctx: typer.Context, to: str, *, wait: bool, json: bool) -> None:

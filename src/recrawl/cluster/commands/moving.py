@@ -29,7 +29,9 @@ class MovableCluster(Repository):
 
         del wait
         if to == "sqlite":
-            raise UsageError("the shards of a cluster are in PostgreSQL: use --to postgresql://...")
+            raise UsageError(
+                "the shards of a cluster are in PostgreSQL; with --shards 0 and --archive they become one repository"
+            )
         self.close()
         return move_cluster_store(self.folder, to, progress)
 
@@ -41,6 +43,9 @@ class MovableCluster(Repository):
 
         del wait
         if to == "folder":
-            raise UsageError("the archive of a cluster is in an object store, which all machines reach: use s3://...")
+            raise UsageError(
+                "the archive of a cluster is in an object store, which all machines reach; with --shards 0 and --to it "
+                "becomes one repository"
+            )
         self.close()
         return move_cluster_archive(self.folder, to, progress)

@@ -8,8 +8,10 @@ finishes that after a crash.
 from __future__ import annotations
 
 import shutil
+from itertools import count
 from pathlib import Path
 
+from recrawl.record.blobs.cache import ARCHIVE
 from recrawl.record.blobs.target import PLACE, parse, write_archive_target
 from recrawl.record.shards.folders import READING
 from recrawl.record.store.location import (
@@ -54,7 +56,15 @@ def settle(folder: Path) -> None:
         if (folder / name).is_dir():
             shutil.rmtree(folder / f"{name}{OLD}", ignore_errors=True)
             (folder / name).replace(folder / f"{name}{OLD}")
+    if shards and (folder / ARCHIVE).is_dir():
+        (folder / ARCHIVE).replace(_free(folder / f"{ARCHIVE}{OLD}"))
     if shards:
         write_cluster_values(folder, {"shards": shards})
     else:
         (folder / CLUSTER).unlink(missing_ok=True)
+
+
+def _free(path: Path) -> Path:
+    """A name that no earlier move has used: archive.old, archive.old2 and so on."""
+    names = (path.with_name(f"{path.name}{number}") for number in count(2))
+    return path if not path.exists() else next(it for it in names if not it.exists())

@@ -1,8 +1,8 @@
-"""Copy a store into those of shards and compare the copy, block by block; what is there already stays."""
+"""Copy a store into those of shards, or shards into one store, and compare the copy; what is there already stays."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from recrawl.record.store.division.own_rows import OwnRows, Values
@@ -29,21 +29,15 @@ ShardSchema = Callable[[int], str]
 """The schema of a shard."""
 
 
-class DividedCopy:
-    """The copy of a store in the schemas of shards, all of them through one connection."""
+class BlockCopy:
+    """A copy that is made and compared block by block."""
 
-    def __init__(
-        self, source: SqlStore, target: SqlStore, projection: Projection, shards: int, schema_of: ShardSchema
-    ) -> None:
-        self._source = source
+    def __init__(self, target: SqlStore, tables: Sequence[CopiedTable]) -> None:
         self._target = target
-        self._projection = projection
-        self._shards = shards
-        self._schema_of = schema_of
-        self._tables = [table for table in copied_tables() if table.name not in OWN_TABLES | _BY_FILES]
+        self._tables = tables
 
     def copy(self, progress: Callable[[str, int], None]) -> None:
-        """Make the shards hold what the store holds; `progress` gets each table and its rows."""
+        """Make the target hold what it shall hold; `progress` gets each table and its rows."""
         for table in self._tables:
             done = 0
             for rows, parts in self._parts(table):
@@ -52,7 +46,7 @@ class DividedCopy:
                 progress(table.name, done)
 
     def verify(self, progress: Callable[[str, int], None]) -> int:
-        """The number of rows in the shards, after each was compared; `StorageFailure` if one differs."""
+        """The number of rows in the target, after each was compared; `StorageFailure` if one differs."""
         total = 0
         for table in self._tables:
             done = 0
@@ -65,6 +59,23 @@ class DividedCopy:
                 done += rows
                 progress(f"comparing {table.name}", done)
         return total
+
+    def _parts(self, table: CopiedTable) -> Iterator[tuple[int, list[Stretch]]]:
+        """Blocks of a table: the number of rows, and the stretches that the target shall hold."""
+        raise NotImplementedError
+
+
+class DividedCopy(BlockCopy):
+    """The copy of a store in the schemas of shards, all of them through one connection."""
+
+    def __init__(
+        self, source: SqlStore, target: SqlStore, projection: Projection, shards: int, schema_of: ShardSchema
+    ) -> None:
+        super().__init__(target, [it for it in copied_tables() if it.name not in OWN_TABLES | _BY_FILES])
+        self._source = source
+        self._projection = projection
+        self._shards = shards
+        self._schema_of = schema_of
 
     def _parts(self, table: CopiedTable) -> Iterator[tuple[int, list[Stretch]]]:
         """Blocks of a table: the number of rows, and the stretches of the shards."""
@@ -80,6 +91,23 @@ class DividedCopy:
                 parts.append(Stretch(there, own, after[shard], stretch.last))
                 after[shard] = table.key_of(own[-1]) if own else after[shard]
             yield len(stretch.rows), parts
+
+
+class JoinedCopy(BlockCopy):
+    """The copy of all shards of a cluster in one store."""
+
+    def __init__(self, target: SqlStore, blocks: Callable[[CopiedTable], Iterator[Block]]) -> None:
+        """`blocks` gives the rows of a table in the order of their keys."""
+        super().__init__(target, copied_tables())
+        self._blocks = blocks
+
+    def _parts(self, table: CopiedTable) -> Iterator[tuple[int, list[Stretch]]]:
+        after: tuple[Any, ...] | None = None
+        for rows in self._blocks(table):
+            if rows:
+                yield len(rows), [Stretch(table, rows, after, False)]
+                after = table.key_of(rows[-1])
+        yield 0, [Stretch(table, [], after, True)]
 
 
 def copy_own_rows(target: SqlStore, own: OwnRows) -> int:

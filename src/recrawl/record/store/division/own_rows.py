@@ -14,15 +14,15 @@ from recrawl.record.store.sql.copying import TOKEN, Block, CopiedTable, stretche
 from recrawl.record.store.sql.store import SqlStore
 from recrawl.record.store.sql.tables.marks import READ_UP_TO
 
-_EVERYWHERE = ("aliases", "scopes", "site_scopes")
+EVERYWHERE = ("aliases", "scopes", "site_scopes")
 """Values that every shard has."""
-_BY_ORIGIN = "rendering"
-_BY_SITE = "shared-texts"
-_MADE_ANEW = frozenset({
+BY_ORIGIN = "rendering"
+BY_SITE = "shared-texts"
+MADE_ANEW = frozenset({
     TOKEN, READ_UP_TO, "old_spellings", "touched_pages", "indexed", "models", "batches-of-cycle",
 })  # fmt: skip
 """Values that a shard computes again, or that are about one machine."""
-_CURSOR = re.compile(r"alerts:seen|sink:.*:delivered")
+CURSOR = re.compile(r"alerts:seen|sink:.*:delivered")
 """Values that are the last visit which somebody has read."""
 Values = dict[str, Any]
 
@@ -58,24 +58,24 @@ class OwnRows:
 
     def values(self) -> Values:
         """Single values of the whole."""
-        apart = {*_EVERYWHERE, _BY_ORIGIN, _BY_SITE, *_MADE_ANEW}
+        apart = {*EVERYWHERE, BY_ORIGIN, BY_SITE, *MADE_ANEW}
         found = {name: value for name, value in self._values.items() if name not in apart}
-        cursors = {name: int(value) for name, value in found.items() if _CURSOR.fullmatch(name) and value is not None}
+        cursors = {name: int(value) for name, value in found.items() if CURSOR.fullmatch(name) and value is not None}
         ends = self._ends()
         return found | {name: ends.get(visit + 1, -1) for name, visit in cursors.items()}
 
     def shard_values(self, shard: int) -> Values:
         """Single values of a shard."""
-        found = {name: self._values[name] for name in _EVERYWHERE if name in self._values}
-        known = json.loads(self._values.get(_BY_ORIGIN) or "{}")
+        found = {name: self._values[name] for name in EVERYWHERE if name in self._values}
+        known = json.loads(self._values.get(BY_ORIGIN) or "{}")
         own = {origin: it for origin, it in known.items() if self._shard_of(f"{origin}/") == shard}
         texts = self._shared_texts(shard)
-        return found | ({_BY_ORIGIN: json.dumps(own)} if own else {}) | ({_BY_SITE: json.dumps(texts)} if texts else {})
+        return found | ({BY_ORIGIN: json.dumps(own)} if own else {}) | ({BY_SITE: json.dumps(texts)} if texts else {})
 
     def _shared_texts(self, shard: int) -> Values:
         """The texts that several pages of a site had, by site, each with those pages."""
         sites, pages, found = self._owners.sites, self._owners.pages, {}
-        for site, (digest, since, title, recent, *rest) in json.loads(self._values.get(_BY_SITE) or "{}").items():
+        for site, (digest, since, title, recent, *rest) in json.loads(self._values.get(BY_SITE) or "{}").items():
             if sites.owner[int(site)] == shard:
                 numbers = pages.local[[page for page, *_ in recent]].tolist() if recent else []
                 own = [[number, *texts] for number, (_, *texts) in zip(numbers, recent, strict=True)]
@@ -106,7 +106,7 @@ class OwnRows:
         """Old visits up to a cut, and the blocks of the shards since the cut before."""
         visits = self._owners.visits
         cursors = [
-            int(value) + 1 for name, value in self._values.items() if _CURSOR.fullmatch(name) and value is not None
+            int(value) + 1 for name, value in self._values.items() if CURSOR.fullmatch(name) and value is not None
         ]
         began = [row[0] for row in self._source.connection.execute("SELECT first_visit FROM cycles").fetchall()]
         cuts = sorted({min(it, len(visits.owner)) for it in (*cursors, *began)} | {0, len(visits.owner)})

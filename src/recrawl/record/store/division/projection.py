@@ -48,11 +48,11 @@ class Projection:
         shared = _SHARED.get(table.name)
         if shared is not None:
             for shard in range(self._owners.shards):
-                yield shard, _rows(shared(self, dict(whole), shard))
+                yield shard, rows_of(shared(self, dict(whole), shard))
             return
         owner = self._owner(table.name, whole)
         columns = self._renumbered(table.name, whole, owner)
-        rows = _rows(columns)
+        rows = rows_of(columns)
         order = np.argsort(owner, kind="stable")
         for part in np.split(order, np.flatnonzero(np.diff(owner[order])) + 1):
             yield int(owner[part[0]]), [rows[place] for place in part.tolist()]
@@ -78,7 +78,7 @@ class Projection:
             references["requisite"] = "requisites"
         for name, kind in references.items():
             if name in columns:
-                found[name] = _mapped(columns[name], owner, getattr(self._owners, kind))
+                found[name] = mapped(columns[name], owner, getattr(self._owners, kind))
         if table in self._owners.records:
             found["record"] = self._owners.records[table][columns["id"]].tolist()
         if table in self._starts:
@@ -99,7 +99,7 @@ class Projection:
         found: Columns = {name: [values[place] for place in known.tolist()] for name, values in columns.items()}
         here = np.full(len(known), shard)
         for name, kind in _IN_REQUISITES.items():
-            found[name] = _mapped(found[name], here, getattr(self._owners, kind))
+            found[name] = mapped(found[name], here, getattr(self._owners, kind))
         foreign = np.flatnonzero(self._owners.requisite_owner.owner[numbers[known]] != shard)
         for place in foreign.tolist():
             for name, value in _LATER.items():
@@ -157,12 +157,13 @@ _PACKED: dict[str, tuple[str, Callable[[bytes, int, NewNumbers], bytes], str]] =
 }
 
 
-def _mapped(values: list[Any], shards: Ints, numbering: NewNumbers) -> list[Any]:
+def mapped(values: list[Any], shards: Ints, numbering: NewNumbers) -> list[Any]:
     """New numbers; what is negative or missing says that there is none, and stays what it is."""
     old = np.array([-1 if it is None else it for it in values], np.int64)
     new = np.where(old < 0, old, numbering.at(shards, old)).tolist()
     return [None if it is None else number for it, number in zip(values, new, strict=True)]
 
 
-def _rows(columns: Columns) -> Block:
+def rows_of(columns: Columns) -> Block:
+    """Columns as rows."""
     return list(zip(*columns.values(), strict=True))
