@@ -201,6 +201,27 @@ def test_an_empty_repository_becomes_a_cluster_and_one_again(tmp_path: Path, tar
     assert (done["rows"], done["files"], repo.json("pages")) == (0, 0, [])
 
 
+@pytest.mark.slow
+def test_a_crawl_that_was_interrupted_goes_on_in_the_cluster(tmp_path: Path, web: Site, target: Target) -> None:
+    at = fill_web(web)
+    repo = Repo.create(tmp_path / "repo", sitemaps=False)
+    repo.add(*(url("/") for url in at.values()))
+    with closing(sqlite3.connect(repo.folder / "recrawl.db")) as db, db:
+        web.pages["/3"] = page("walrus 3")
+        repo.json("crawl")
+        db.execute("UPDATE cycles SET finished = NULL")
+        db.execute("DELETE FROM cycle_summaries")
+        db.execute("UPDATE pages SET state = 0, visits = 0, last_try = NULL, last_visit = NULL WHERE url LIKE '%/3'")
+    move(repo, target)
+    layout = layout_of(repo.folder)
+    asked = len(web.log)
+    with clusters.working(ClusterCoordinator(layout), *clusters.workers(layout, tmp_path / "work")):
+        crawl = repo.json("crawl", "--allow-private")
+    assert (crawl["warnings"], crawl["cycle"], crawl["visits"]) == ([], 1, len(HOSTS))
+    assert {it.path for it in web.log[asked:]} <= {"/3", "/robots.txt"}
+    assert {row["finished"] is not None for row in repo.json("status")["cycles"]} == {True}
+
+
 def test_what_cannot_be_moved_is_said(tmp_path: Path, web: Site, target: Target) -> None:
     repo = Repo.create(tmp_path / "repo")
     assert "needs" in repo.run("move", "--shards", 2, "--to", target[0], code=2).err

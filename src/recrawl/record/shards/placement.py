@@ -10,10 +10,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recrawl.columns import Ints
 from recrawl.record.packing.zstd_records import SUFFIX, as_frame
@@ -79,28 +81,25 @@ class Placement:
         return _digest(repr((self._files[file], self._shards, self._info, parts)))
 
     def _place(self, owners: RowOwners) -> None:
-        rows = {table: _columns(owners, table) for table in PLACED_TABLES}
-        number, owner, file, start, length = (np.concatenate(it) for it in zip(*rows.values(), strict=True))
-        del number
-        order = np.lexsort((length, start, owner, file))
-        keys = np.stack((file[order], owner[order], start[order], length[order]))
-        another = np.append(True, (np.diff(keys) != 0).any(0)) if len(order) else np.empty(0, np.bool_)
-        unique = keys[:, another]
-        begins = np.flatnonzero(np.append(True, (np.diff(unique[:2]) != 0).any(0))) if len(order) else np.empty(0, int)
-        ends = [*begins[1:].tolist(), unique.shape[1]]
-        fresh = np.empty(unique.shape[1], np.int64)
-        for begin, end in zip(begins.tolist(), ends, strict=False):
-            key = int(unique[0, begin]), int(unique[1, begin])
-            part = self._described(*key, unique[2, begin:end], unique[3, begin:end])
-            self._parts[key] = part
+        rows = _PlacedRows.of(owners)
+        order = np.lexsort((rows.length, rows.start, rows.owner, rows.file))
+        file, owner, start, length = rows.file[order], rows.owner[order], rows.start[order], rows.length[order]
+        another = _changes(file, owner, start, length)  # several rows may have one record
+        file, owner, start, length = file[another], owner[another], start[another], length[another]
+        begins = np.flatnonzero(_changes(file, owner)).tolist()
+        fresh = np.empty(len(file), np.int64)
+        for begin, end in zip(begins, [*begins[1:], len(file)], strict=False):
+            key = int(file[begin]), int(owner[begin])
+            part = self._parts[key] = self._described(*key, start[begin:end], length[begin:end])
             fresh[begin:end] = len(part.head) + np.cumsum(part.lengths) - part.lengths
         placed = np.empty(len(order), np.int64)
         placed[order] = fresh[np.cumsum(another) - 1]
         done = 0
-        for table, (numbers, *_) in rows.items():
-            self.starts[table] = np.zeros(int(numbers[-1]) + 1 if len(numbers) else 0, np.int64)
-            self.starts[table][numbers] = placed[done : done + len(numbers)]
-            done += len(numbers)
+        for table, count in rows.counts.items():
+            numbers = rows.number[done : done + count]
+            self.starts[table] = np.zeros(int(numbers[-1]) + 1 if count else 0, np.int64)
+            self.starts[table][numbers] = placed[done : done + count]
+            done += count
 
     def _described(self, file: int, shard: int, starts: Ints, lengths: Ints) -> ArchivePart:
         source = self._files[file]
@@ -113,11 +112,41 @@ class Placement:
         return ArchivePart(name, self._dictionary_of(source.name) + as_frame(head) if packed else head, starts, lengths)
 
 
-def _columns(owners: RowOwners, table: str) -> tuple[Ints, ...]:
-    """Number, shard, file, start and length of all records."""
-    blocks = list(owners.columns(table, "warc", "start", "length"))
-    found = np.concatenate(blocks, 1) if blocks else np.empty((4, 0), np.int64)
-    return found[0], getattr(owners, table).owner[found[0]].astype(np.int64), *found[1:]
+@dataclass(slots=True)
+class _PlacedRows:
+    """The rows of all tables that refer to records, as columns: 30 bytes per row."""
+
+    number: Ints
+    owner: NDArray[np.int16]
+    file: NDArray[np.int32]
+    start: Ints
+    length: Ints
+    counts: dict[str, int]
+    """Rows of each table, one table after the other."""
+
+    @classmethod
+    def of(cls, owners: RowOwners) -> _PlacedRows:
+        """Read all of them, block by block."""
+        columns: list[list[Any]] = [[np.empty(0, kind)] for kind in ("i8", "i2", "i4", "i8", "i8")]
+        counts = dict.fromkeys(PLACED_TABLES, 0)
+        for table in PLACED_TABLES:
+            owner = getattr(owners, table).owner
+            for number, file, start, length in owners.columns(table, "warc", "start", "length"):
+                block = (number, owner[number], file.astype(np.int32), start, length)
+                for column, part in zip(columns, block, strict=True):
+                    column.append(part)
+                counts[table] += len(number)
+        number, owned, files, starts, lengths = (np.concatenate(column) for column in columns)
+        return cls(number, owned, files, starts, lengths, counts)
+
+
+def _changes(*columns: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which rows differ from the one before them."""
+    found = np.zeros(len(columns[0]), np.bool_)
+    found[:1] = True
+    for column in columns:
+        found[1:] |= column[1:] != column[:-1]
+    return found
 
 
 def _digest(told: str | bytes) -> str:
