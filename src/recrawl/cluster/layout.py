@@ -120,7 +120,7 @@ def new_layout(store: str, archive: str, shards: int) -> Layout:
     check_shards(shards)
     if not store or not archive:
         raise UsageError(
-            "a cluster needs --store postgresql://... for its facts and --archive s3://... for its archive: "
+            "a cluster needs a database (postgresql://...) for its facts and --archive s3://... for its archive: "
             "all machines must reach both"
         )
     target = postgres_target(store)
