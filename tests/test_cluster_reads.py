@@ -379,4 +379,4 @@ def test_anchors_are_those_of_the_sites_of_all_shards(crawled: Crawled, limit: t
 def test_what_a_cluster_cannot_do_it_says(crawled: Crawled) -> None:
     said = crawled[0].run("move", "--to", "sqlite", code=None)
     assert said.code != 0
-    assert "workers of its shards" in said.err
+    assert "are in PostgreSQL" in said.err

@@ -221,14 +221,14 @@ def die(*_: object) -> None:
 def die_at(point: str) -> None:
     """Let a move in this process end at a point: in the transaction of a block, or at a step after the blocks."""
     if point.isdecimal():
-        blocks, copied = itertools.count(), copying._copy_block
+        blocks, copied = itertools.count(), copying.copy_stretches
 
         def copy_block(target: Any, *rest: Any) -> None:
             if next(blocks) == int(point):
                 target.connection.commit = die
             copied(target, *rest)
 
-        setattr(copying, "_copy_block", copy_block)  # noqa: B010
+        setattr(copying, "copy_stretches", copy_block)  # noqa: B010
     elif point == "after switch":
         rename = Path.replace
 

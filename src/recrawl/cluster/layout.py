@@ -108,23 +108,33 @@ def layout_at(store: str) -> Layout:
     """The layout of the cluster whose tables are in the schema of a URL."""
     target = postgres_target(store)
     with closing(ClusterStore(target)) as cluster:
+        if not cluster.fact("shards"):
+            raise RepositoryError(f"the cluster in {target.name} is not complete: finish 'recrawl move' first")
+        if moved := cluster.fact("moved to"):
+            raise RepositoryError(f"the cluster in {target.name} was moved to {moved}: use it there")
         return Layout(target.reference, cluster.fact("archive"), int(cluster.fact("shards")))
+
+
+def new_layout(store: str, archive: str, shards: int) -> Layout:
+    """The layout of a cluster that is to be made; `UsageError` if it cannot be."""
+    check_shards(shards)
+    if not store or not archive:
+        raise UsageError(
+            "a cluster needs a database (postgresql://...) for its facts and --archive s3://... for its archive: "
+            "all machines must reach both"
+        )
+    target = postgres_target(store)
+    if len(target.schema) + len("_s0000") > _LONGEST_SCHEMA:
+        raise UsageError(f"the schema name '{target.schema}' is too long for a cluster; use at most 57 characters")
+    return Layout(target.reference, archive, shards)
 
 
 def create_cluster(folder: Path, *, store: str, archive: str, shards: int, settings: str = TEMPLATE) -> Layout:
     """Make a repository that is divided into shards, with its settings in a folder, which may exist."""
-    check_shards(shards)
-    if not store or not archive:
-        raise UsageError(
-            "a cluster needs --store postgresql://... for its facts and --archive s3://... for its archive: "
-            "all machines must reach both"
-        )
+    layout = new_layout(store, archive, shards)
     if (folder / storage.SETTINGS).exists():
         raise RepositoryError(f"there is already a repository in {folder}")
-    target = postgres_target(store)
-    layout = Layout(target.reference, archive, shards)
-    if len(layout.target.schema) + len("_s0000") > _LONGEST_SCHEMA:
-        raise UsageError(f"the schema name '{target.schema}' is too long for a cluster; use at most 57 characters")
+    target = layout.target
     blobs = claim(folder, archive)
     with closing(ClusterStore(target, create=True)) as cluster:
         layout.make_shards()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from recrawl.record.shards.switching import settle
 from recrawl.record.storage import find
 from recrawl.record.store.location import shards_of
 from recrawl.repository.opening import service_lock
@@ -18,7 +20,12 @@ def is_cluster(folder: Path | str) -> bool:
 
 
 def open_repository(folder: Path | str, **options: Any) -> Repository:
-    """Open the repository in this folder or in the nearest one above it; options are those of `Repository`."""
+    """Open the repository in this folder or in the nearest one above it; options are those of `Repository`.
+
+    What a move has left undone after it has made another place that of the repository is done first.
+    """
+    with contextlib.suppress(OSError):  # a reader's folder may be read-only
+        settle(find(Path(folder)))
     if not is_cluster(folder):
         return Repository(folder, **options)
     from recrawl.cluster.repository import ClusterRepository  # lazy: needs the extra `postgres`

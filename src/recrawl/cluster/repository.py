@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from recrawl.choose import Policy, describe
+from recrawl.cluster.commands.moving import MovableCluster
 from recrawl.cluster.layout import Layout, layout_of
 from recrawl.cluster.run_requests import Kind, counts_of, cycle_of, follow_run, request_run, stopped_cycle
 from recrawl.cluster.shard_parts import OVERRIDES
@@ -15,7 +16,6 @@ from recrawl.crawl.tally import RunCounts
 from recrawl.errors import RecrawlError, RepositoryError, UsageError
 from recrawl.repository.lookup import When, origin_of, seconds
 from recrawl.repository.opening import patience, seconds_of
-from recrawl.repository.repository import Repository
 from recrawl.repository.results.runs import Import, Plan, Progress, Removal, Report, counts
 from recrawl.repository.results.values import SearchHits
 from recrawl.repository.running import Running
@@ -39,7 +39,7 @@ def _text_of(policy: str | Policy | None) -> str:
     return policy if isinstance(policy, str) else describe(policy) if policy else ""
 
 
-class ClusterRepository(Repository):
+class ClusterRepository(MovableCluster):
     """A repository whose shards are crawled and refreshed by the workers of a cluster.
 
     `crawl`, `cycle`, `recheck`, `run`, `remove` and imports ask the workers and wait for them; the settings go with it.

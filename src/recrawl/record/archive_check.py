@@ -10,7 +10,7 @@ import hashlib
 import mmap
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,6 +35,8 @@ class Member(NamedTuple):
     """The WARC type."""
     payload: bytes = b""
     """SHA-1 of the body of a response, or of a resource."""
+    url: str = ""
+    """What the record is about."""
 
 
 class _Packing(NamedTuple):
@@ -48,14 +50,24 @@ class _Packing(NamedTuple):
     """Where the records begin."""
 
 
-def members(path: Path, length: int) -> Iterator[Member]:
-    """The records in the first `length` bytes of a file, in order."""
+def members(path: Path, length: int, known: Iterable[tuple[int, int]] = ()) -> Iterator[Member]:
+    """The records in the first `length` bytes of a file, in order, but for those at places that are `known`.
+
+    Such a place is a start and a length; they come in order.
+    """
     if not length:
         return
     packing = _packing(path)
     with path.open("rb") as file, mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ) as data:
-        place = packing.begin
+        place, skipped = packing.begin, iter((*known, (length, 0)))
+        start, size = next(skipped)
         while place < length:
+            while start < place:  # a damaged record reached beyond it
+                start, size = next(skipped)
+            if start == place:
+                place += size
+                start, size = next(skipped, (length, 0))
+                continue
             record, end = _unpacked(data, place, packing)
             if record is None:
                 end = _next_record(data, place + 1, packing)
@@ -102,11 +114,12 @@ def _member(start: int, end: int, record: bytes) -> Member:
     block = rest[: int(size)] if size.isdigit() else b""
     if not size.isdigit() or rest[int(size) :] != b"\r\n\r\n":
         return Member(start, end, "has a wrong length", kind)
+    url = fields.get(b"WARC-Target-URI", b"").decode("utf-8", "surrogatepass")
     digest = fields.get(b"WARC-Block-Digest")
     if digest is not None and digest.decode("latin-1") != sha1_text(_sha1(block)):
-        return Member(start, end, "has a wrong digest", kind)
+        return Member(start, end, "has a wrong digest", kind, b"", url)
     body = block.partition(b"\r\n\r\n")[2] if kind == "response" else block
-    return Member(start, end, "", kind, _sha1(body) if kind in ("response", "resource") else b"")
+    return Member(start, end, "", kind, _sha1(body) if kind in ("response", "resource") else b"", url)
 
 
 def _sha1(data: bytes) -> bytes:

@@ -146,7 +146,7 @@ def prepare(
                 f"archive_format = '{archive_format}' does not work with an object store, where a record is fetched "
                 f"without the dictionary of its file: use '{GZIP}'"
             )
-    info = _archive_info(options, values)
+    info = archive_info(options, values)
     open_repository.writing(what, wait, roll_bytes=roll_bytes, info=info, archive_format=archive_format, lease=lease)
     if open_repository.remote is not None and open_repository.remote.problem:
         tell(open_repository.remote.problem)
@@ -158,7 +158,7 @@ def prepare(
         tell(f"brought the index up to date with {indexed:,} pages")
 
 
-def _archive_info(options: CrawlOptions, values: Settings) -> tuple[tuple[str, str], ...]:
+def archive_info(options: CrawlOptions, values: Settings) -> tuple[tuple[str, str], ...]:
     """What the first record of every archive file says about how it was made."""
     contact = " ".join(str(values["contact"]).split())
     return (

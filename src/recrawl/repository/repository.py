@@ -626,13 +626,17 @@ class Repository(Reader):
             held.lock("move", patience(wait, self._notify))
             return move_store(self.folder, to, progress)
 
-    def move_archive(self, to: str, *, wait: bool = False) -> MovedArchive:
+    def move_archive(
+        self, to: str, *, wait: bool = False, progress: Callable[[str, int], None] = lambda _, __: None
+    ) -> MovedArchive:
         """Move archive files and models into an object store (`s3://bucket/prefix`), or with `folder` back.
 
-        A call that was interrupted goes on where it stopped. Objects are not deleted.
+        A call that was interrupted goes on where it stopped. Objects are not deleted. `progress` gets `archive` and
+        the number of files so far, where they are copied from one object store into another.
         """
         from recrawl.record.blobs import moves  # lazy: few commands move
 
+        del progress  # the files are put by the upload of each command that writes
         self.close()
         with opening.service_lock(self.folder):
             if to != moves.FOLDER:

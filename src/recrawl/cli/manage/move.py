@@ -1,7 +1,8 @@
-"""`recrawl move`: move the facts to PostgreSQL, the archive to object storage, or back."""
+"""`recrawl move`: move the facts to PostgreSQL, the archive to object storage, both into a cluster, or back."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ from recrawl.cli.terminal.output import AsJson, as_json, count, note, say
 from recrawl.cli.terminal.progress import detailed
 from recrawl.cli.terminal.session import Wait, repository
 from recrawl.errors import UsageError
+from recrawl.repository.opening import patience
 
 EXAMPLE = "Example: recrawl move --to 'postgresql://crawler:${CRAWL_PASSWORD}@db.example/crawl?schema=news'"
 
@@ -21,6 +23,13 @@ def command(
         typer.Option(metavar="URL", help="'postgresql://user:${NAME}@host/database?schema=NAME', or sqlite."),
     ] = "",
     archive: Annotated[str, typer.Option(metavar="URL", help="'s3://bucket/prefix?endpoint=URL', or folder.")] = "",
+    shards: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="Make the repository a cluster of shards, or with 0 a cluster one repository.",
+        ),
+    ] = None,
     wait: Wait = False,
     json: AsJson = False,
 ) -> None:
@@ -30,9 +39,16 @@ def command(
     --archive, files are put into the object store, and kept in the folder as far as its cache has room; or all
     of them are got back. If the command is interrupted, run it again: it goes on where it stopped. The service of the
     repository must not run.
+
+    With --shards and both, the repository becomes a cluster: recrawl move --shards 32
+    --to 'postgresql://db.example/crawl?schema=news' --archive 's3://pages/news'. It stays in use, as it is,
+    until all of the cluster was compared with it.
     """
+    if shards is not None:
+        _divide(ctx, to, archive, shards, wait=wait, json=json)
+        return
     if bool(to) == bool(archive):
-        raise UsageError("name what to move: either --to or --archive")
+        raise UsageError("name what to move: either --to or --archive; a cluster needs --shards and both")
     if archive:
         _move_archive(ctx, archive, wait=wait, json=json)
         return
@@ -48,9 +64,64 @@ def command(
     note(f"the old store is still there: {moved.old}")
 
 
-def _move_archive(ctx: typer.Context, to: str, *, wait: bool, json: bool) -> None:
+def _divide(ctx: typer.Context, to: str, archive: str, shards: int, *, wait: bool, json: bool) -> None:
+    from recrawl.cluster.commands.division import divide_repository  # lazy: needs the extra `postgres`
+    from recrawl.cluster.opening import is_cluster  # lazy: few commands move
+
     with repository(ctx) as repo:
-        moved = repo.move_archive(to, wait=wait)
+        folder = repo.folder
+    if is_cluster(folder) != (shards == 0):
+        raise UsageError(
+            "this repository is not a cluster; name a number of shards from 1 on"
+            if shards == 0
+            else "this repository is a cluster already: the number of its shards never changes"
+        )
+    if not shards:
+        _join(folder, to, archive, json=json)
+        return
+    with detailed(quiet=json) as bar:
+        task = bar.add_task("dividing", total=None, detail="")
+        moved = divide_repository(
+            folder,
+            store=to,
+            archive=archive,
+            shards=shards,
+            wait=patience(wait, note),
+            progress=lambda part, done: bar.update(task, detail=f"{part}: {done:,}"),
+        )
+    if json:
+        as_json(moved._asdict())
+        return
+    what = f"{count(moved.rows, 'row')} and {count(moved.files, 'archive file')}"
+    say(f"divided {what} into {count(moved.shards, 'shard')}, in {moved.to} and {moved.archive}")
+    note(f"the old store is still there: {moved.old}; start the workers with 'recrawl cluster start'")
+
+
+def _join(folder: Path, to: str, archive: str, *, json: bool) -> None:
+    from recrawl.cluster.commands.joining import join_cluster  # lazy: needs the extra `postgres`
+
+    with detailed(quiet=json) as bar:
+        task = bar.add_task("joining", total=None, detail="")
+        moved = join_cluster(
+            folder,
+            store=to,
+            archive=archive,
+            progress=lambda part, done: bar.update(task, detail=f"{part}: {done:,}"),
+        )
+    if json:
+        as_json(moved._asdict())
+        return
+    what = f"{count(moved.rows, 'row')} and {count(moved.files, 'archive file')}"
+    say(f"joined {what} of all shards in {moved.to} and {moved.archive}")
+    note(f"the tables of the cluster are still there: {moved.old}")
+
+
+def _move_archive(ctx: typer.Context, to: str, *, wait: bool, json: bool) -> None:
+    with repository(ctx) as repo, detailed(quiet=json) as bar:
+        task = bar.add_task("copying", total=None, detail="")
+        moved = repo.move_archive(
+            to, wait=wait, progress=lambda _, files: bar.update(task, detail=count(files, "archive file"))
+        )
     if json:
         as_json(moved._asdict())
         return

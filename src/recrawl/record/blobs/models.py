@@ -45,6 +45,11 @@ def get_models(blobs: Blobs, folder: Path, meta: MetaTable) -> None:
                 continue
 
 
+def model_objects(meta: MetaTable) -> list[str]:
+    """The objects of all files that are recorded."""
+    return [_object(name, digest) for name, digest in _recorded(meta).items()]
+
+
 def _recorded(meta: MetaTable) -> dict[str, str]:
     return dict(json.loads(meta.get(_RECORDED, "{}")))
 

@@ -27,15 +27,21 @@ def open_remote(folder: Path, store: Store) -> RemoteFiles | None:
     return None if target is None else RemoteFiles(folder, target, store)
 
 
-def claim(folder: Path, url: str) -> BlobTarget:
-    """The target of a URL, after it was written to; `RepositoryError` if another repository uses it."""
+def claim(folder: Path, url: str, move: str = "") -> BlobTarget:
+    """The target of a URL, after it was written to; `RepositoryError` if another repository uses it.
+
+    The same `move` may claim it again, after it was interrupted.
+    """
     target = parse(url)
     blobs = open_blobs(target)
-    if blobs.size(_TRIAL) >= 0:
+    text = f"archive = '{target.name}'\n" + (f"move = '{move}'\n" if move else "")
+    if (size := blobs.size(_TRIAL)) >= 0:
+        if move and blobs.get_range(_TRIAL, 0, size).decode("utf-8", "replace") == text:
+            return target
         raise RepositoryError(f"{target.name} holds the archive of a repository: choose another prefix")
     folder.mkdir(parents=True, exist_ok=True)
     mark = folder / _TRIAL
-    mark.write_text(f"archive = '{target.name}'\n", encoding="utf-8")
+    mark.write_text(text, encoding="utf-8")
     try:
         blobs.put(_TRIAL, mark)
     finally:

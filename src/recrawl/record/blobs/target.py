@@ -14,7 +14,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from recrawl.errors import UsageError
-from recrawl.record.store.location import read_url, shard_name, write_url
+from recrawl.record.store.location import cluster_values, read_url, shard_name, write_url
 
 PLACE = "archive.toml"
 _FORM = "s3://bucket/prefix?endpoint=https://host&region=NAME"
@@ -85,7 +85,8 @@ def parse(url: str) -> BlobTarget:
 
 def archive_target(folder: Path) -> BlobTarget | None:
     """Where a repository stores its archive files; None if that is its folder alone."""
-    url = read_url(folder / PLACE, "s3://bucket/prefix")
+    moved = cluster_values(folder).get("archive")
+    url = read_url(folder / PLACE, "s3://bucket/prefix") if moved is None else str(moved)
     return parse(url) if url else None
 
 

@@ -78,6 +78,11 @@ class ZstdPacker:
         return frame
 
 
+def as_frame(blob: bytes) -> bytes:
+    """Records in gzip members as frames that need no dictionary, and can be read with any."""
+    return b"".join([zstd.compress(record) for record in _members(blob)])
+
+
 def _members(blob: bytes) -> Iterator[bytes]:
     while blob:
         member = isal_zlib.decompressobj(wbits=31)
@@ -122,6 +127,13 @@ def dictionary(path: Path) -> tuple[bytes, int]:
         return (zstd.decompress(found) if found.startswith(FRAME) else found), 8 + size
     except zstd.ZstdError:
         return b"", 8 + size  # then no record can be read, which `recrawl check` tells
+
+
+def dictionary_bytes(path: Path) -> bytes:
+    """The bytes of a file before its first record: its dictionary, as it is stored."""
+    size = dictionary(path)[1]
+    with path.open("rb") as file:
+        return file.read(size)
 
 
 @lru_cache(maxsize=64)

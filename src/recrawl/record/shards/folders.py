@@ -12,7 +12,8 @@ from recrawl.record.store.location import SETTINGS, shard_name, shards_of, store
 from recrawl.record.store.postgres.target import PostgresTarget
 from recrawl.secrets import write_private
 
-_FOLDERS = "shards"
+READING = "shards"
+"""The folder of the folders in which shards are read."""
 
 
 def prepare_folder(folder: Path, store: PostgresTarget, archive: BlobTarget, settings: str) -> None:
@@ -25,7 +26,7 @@ def prepare_folder(folder: Path, store: PostgresTarget, archive: BlobTarget, set
 
 def reading_folder(folder: Path, shard: int) -> Path:
     """The folder in which a shard of the cluster in `folder` is read, with the settings of the cluster."""
-    made = folder / _FOLDERS / shard_name(shard)
+    made = folder / READING / shard_name(shard)
     settings = (folder / SETTINGS).read_text(encoding="utf-8")
     if not (made / SETTINGS).exists() or (made / SETTINGS).read_text(encoding="utf-8") != settings:
         archive = shard_archive(folder, shard)
@@ -54,6 +55,6 @@ def shard_archive(folder: Path, shard: int) -> BlobTarget:
 
 def cache_folder(folder: Path, shard: int) -> Path:
     """The folder with copies of a shard's archive files."""
-    made = folder / _FOLDERS / shard_name(shard) / ARCHIVE
+    made = folder / READING / shard_name(shard) / ARCHIVE
     made.mkdir(parents=True, exist_ok=True)
     return made

@@ -14,6 +14,7 @@ checks                 the protocol of checks and repairs
 leases                 `Lease`: which worker owns which shard, and the protocol of its table
 location               where the store of a repository is
 moves                  move the store to PostgreSQL, or back into the folder
+division/              a store divided into those of shards, or shards joined in one store
 sql/                   statements that all implementations share
 sqlite/                `SqliteStore`: the tables in one SQLite file
 postgres/              `PostgresStore`: the tables in a schema of a PostgreSQL database

@@ -18,7 +18,7 @@ from recrawl.record.store.sql.copying import TOKEN, copy_store
 from recrawl.record.store.sql.store import SqlStore
 from recrawl.record.store.sqlite.store import SqliteStore
 
-_DRAFT = "recrawl.db.new"
+DRAFT = "recrawl.db.new"
 _OLD = "recrawl.db.old"
 CopyProgress = Callable[[str, int], None]
 """Gets the name of a table and the number of its rows that were copied."""
@@ -62,22 +62,32 @@ def _move_to_file(folder: Path, source: SqlStore, progress: CopyProgress) -> Mov
     before = store_url(folder)
     if not before:
         raise UsageError(f"the store of this repository is the file {DATABASE} already")
-    with closing(SqliteStore(folder / _DRAFT, create=True)) as copy:
-        _claim(source, copy, f"{folder / _DRAFT} holds another repository: remove the file")
+    with closing(SqliteStore(folder / DRAFT, create=True)) as copy:
+        _claim(source, copy, f"{folder / DRAFT} holds another repository: remove the file")
         rows = copy_store(source, copy, progress)
-    (folder / _DRAFT).replace(folder / DATABASE)
+    (folder / DRAFT).replace(folder / DATABASE)
     (folder / LOCATION).unlink()
     return MovedStore(rows, str(folder / DATABASE), postgres_target(before).name)
 
 
 def _claim(source: SqlStore, copy: SqlStore, refusal: str) -> None:
     """Mark an empty target as the copy of this source; refuse one that holds anything else."""
-    token = source.meta.get(TOKEN, "")
-    if not token:
-        token = secrets.token_hex(16)
-        source.meta.set(TOKEN, token)
+    claim_copy(copy, token_of(source), refusal)
+
+
+def claim_copy(copy: SqlStore, token: str, refusal: str) -> None:
+    """Mark an empty store by the token of a move; refuse one that holds anything else."""
     if copy.meta.get(TOKEN, "") == token:
         return
     if copy.meta.get(TOKEN, "") or any(copy.next_id(table) for table in ("sites", "pages", "cycles")):
         raise RepositoryError(refusal)
     copy.meta.set(TOKEN, token)
+
+
+def token_of(source: SqlStore) -> str:
+    """What marks the copies of a store; the same in every attempt to move it."""
+    token = str(source.meta.get(TOKEN, ""))
+    if not token:
+        token = secrets.token_hex(16)
+        source.meta.set(TOKEN, token)
+    return token

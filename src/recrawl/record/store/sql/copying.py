@@ -8,7 +8,7 @@ sides and compared by count and digest.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,6 +37,20 @@ class CopiedTable(NamedTuple):
         """The columns of the key in SQL."""
         return ", ".join(self.columns[place] for place in self.key)
 
+    @property
+    def names(self) -> list[str]:
+        """The columns without quotes."""
+        return [column.strip('"') for column in self.columns]
+
+    def key_of(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The key of a row."""
+        return tuple(row[place] for place in self.key)
+
+
+def block_size() -> int:
+    """Rows of a block."""
+    return _BLOCK
+
 
 def copied_tables() -> list[CopiedTable]:
     """All tables but `meta`, whose values the stores write in their own ways, and the list of migrations."""
@@ -54,47 +68,77 @@ def copied_tables() -> list[CopiedTable]:
     return found
 
 
+class Stretch(NamedTuple):
+    """Rows of a table in the order of its key: all after one key, up to that of the last row or to the end."""
+
+    table: CopiedTable
+    rows: Block
+    after: tuple[Any, ...] | None
+    """The key before the first row; None at the beginning of the table."""
+    last: bool
+    """Whether nothing may follow."""
+
+    def condition(self) -> tuple[str, list[Any]]:
+        """The condition on keys in SQL, and its values."""
+        table = self.table
+        conditions: list[str] = []
+        values: list[Any] = []
+        if self.after is not None:
+            conditions.append(f"({table.order}) > ({_places(table)})")
+            values += self.after
+        if not self.last:
+            conditions.append(f"({table.order}) <= ({_places(table)})")
+            values += table.key_of(self.rows[-1])
+        return f"WHERE {' AND '.join(conditions)}" if conditions else "", values
+
+
 def copy_store(source: SqlStore, target: SqlStore, progress: Callable[[str, int], None]) -> int:
     """Make the target hold what the source holds; the number of rows. `progress` gets each table and its rows."""
     tables = copied_tables()
     for table in tables:
         done = 0
-        for block, first in _blocks(source, table):
-            _copy_block(target, table, block, first)
-            done += len(block)
+        for stretch in stretches(source, table):
+            copy_stretches(target, [stretch])
+            done += len(stretch.rows)
             progress(table.name, done)
     _copy_values(source, target)
     target.after_copy()
     return sum(_verify(source, target, table) for table in tables)
 
 
-def _blocks(store: SqlStore, table: CopiedTable) -> Iterator[tuple[Block, tuple[Any, ...] | None]]:
-    """Blocks of rows by key, each with the key before it; the last one is not full."""
+def stretches(store: SqlStore, table: CopiedTable, size: int = 0) -> Iterator[Stretch]:
+    """All rows of a table, in blocks; the last one is not full."""
+    size = size or _BLOCK
     last: tuple[Any, ...] | None = None
     while True:
         where = "" if last is None else f"WHERE ({table.order}) > ({_places(table)})"
         sql = f"SELECT {', '.join(table.columns)} FROM {table.name} {where} ORDER BY {table.order} LIMIT ?"
-        block = store.connection.execute(sql, (*(last or ()), _BLOCK)).fetchall()
-        yield block, last
-        if len(block) < _BLOCK:
+        block = store.connection.execute(sql, (*(last or ()), size)).fetchall()
+        yield Stretch(table, block, last, len(block) < size)
+        if len(block) < size:
             return
-        last = tuple(block[-1][place] for place in table.key)
+        last = table.key_of(block[-1])
 
 
-def _copy_block(target: SqlStore, table: CopiedTable, block: Block, first: tuple[Any, ...] | None) -> None:
-    """Make the target hold these rows, and no others, after a key and up to the key of the last row."""
-    conditions, values = ([f"({table.order}) > ({_places(table)})"], [*first]) if first is not None else ([], [])
-    if len(block) == _BLOCK:  # a block that is not full is the last one: nothing may follow
-        conditions.append(f"({table.order}) <= ({_places(table)})")
-        values += [block[-1][place] for place in table.key]
-    where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-    sql = f"SELECT {', '.join(table.columns)} FROM {table.name} {where} ORDER BY {table.order}"
-    block = [target.storable(row) for row in block]
-    if _digest(target.connection.execute(sql, values).fetchall()) == _digest(block):
+def copy_stretches(target: SqlStore, wanted: Iterable[Stretch]) -> None:
+    """Make the target hold these rows, and no others in their stretches, in one transaction."""
+    clean = [it._replace(rows=[target.storable(row) for row in it.rows]) for it in wanted]
+    differing = [it for it in clean if not is_copied(target, it)]
+    if not differing:
         return
     with target.transaction():
-        target.connection.execute(f"DELETE FROM {table.name} {where}", values)
-        target.append(table.name, table.columns, table.types, block)
+        for stretch in differing:
+            where, values = stretch.condition()
+            table = stretch.table
+            target.connection.execute(f"DELETE FROM {table.name} {where}", values)
+            target.append(table.name, table.columns, table.types, stretch.rows)
+
+
+def is_copied(target: SqlStore, stretch: Stretch) -> bool:
+    """Whether the target holds these rows, and no others in their stretch."""
+    table, (where, values) = stretch.table, stretch.condition()
+    sql = f"SELECT {', '.join(table.columns)} FROM {table.name} {where} ORDER BY {table.order}"
+    return _digest(target.connection.execute(sql, values).fetchall()) == _digest(stretch.rows)
 
 
 def _copy_values(source: SqlStore, target: SqlStore) -> None:
@@ -110,16 +154,21 @@ def _verify(source: SqlStore, target: SqlStore, table: CopiedTable) -> int:
     sums = []
     for store in (source, target):
         count, digest = 0, hashlib.sha256()
-        for block, _ in _blocks(store, table):
-            count += len(block)
-            digest.update(_digest([target.storable(row) for row in block]))
+        for stretch in stretches(store, table):
+            count += len(stretch.rows)
+            digest.update(_digest([target.storable(row) for row in stretch.rows]))
         sums.append((count, digest.digest()))
     if sums[0] != sums[1]:
-        raise StorageFailure(
-            f"the copy of the table {table.name} differs ({sums[1][0]:,} rows, {sums[0][0]:,} in the store): "
-            "something has written to it meanwhile; run the command again"
-        )
+        raise differs(table.name, sums[1][0], sums[0][0])
     return sums[0][0]
+
+
+def differs(table: str, copied: int, wanted: int) -> StorageFailure:
+    """The error of a copy that is not what it was copied from."""
+    return StorageFailure(
+        f"the copy of the table {table} differs ({copied:,} rows, {wanted:,} in the store): "
+        "something has written to it meanwhile; run the command again"
+    )
 
 
 def _digest(rows: Block) -> bytes:

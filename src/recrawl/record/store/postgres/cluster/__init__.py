@@ -7,4 +7,6 @@ runs        crawls and cycles of all shards, and how far each shard is
 rounds      the journal of a cycle: what shards offer, what they are asked for, what they may take
 links       URLs that one shard has found and another one owns
 nodes       machines and workers, and where shards shall be
+copying     copy a cluster into another database
+moves       what a move writes: divided archive files, the order of visits, the next run
 """

@@ -55,6 +55,10 @@ class ClusterStore:
             "INSERT INTO facts VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value", (name, value)
         )
 
+    def remove_fact(self, name: str) -> None:
+        """Remove such a value."""
+        self.db.run("DELETE FROM facts WHERE name = %s", (name,))
+
     def wait(self, seconds: float) -> bool:
         """Wait until the coordinator has written something that shards wait for, at most so many seconds; whether."""
         return self.db.wait(channels(self.target.schema)[0], seconds)

@@ -17,6 +17,7 @@ from recrawl.record.store.postgres.gathered.tables import (
     GatheredPages,
     GatheredPushes,
     GatheredReports,
+    GatheredSites,
     GatheredSummaries,
     GatheredVisits,
     Shards,
@@ -59,13 +60,14 @@ class GatheredStore(PostgresStore):
         self.meta = meta = GatheredMeta(db)
         self.pages = pages = GatheredPages(db, meta)
         self.links = links = GatheredLinks(db)
+        self.sites = sites = GatheredSites(db)
         self.marks = marks = GatheredMarks(db, meta)
         self.pushes = pushes = GatheredPushes(db)
         self.summaries = GatheredSummaries(db)
         self.visits = visits = GatheredVisits(db)
         self.reports = reports = GatheredReports(db)
         self.listings = listings = GatheredListings(db)
-        meta.shards = pages.shards = links.shards = marks.shards = pushes.shards = shards
+        meta.shards = pages.shards = links.shards = marks.shards = pushes.shards = sites.shards = shards
         visits.order = reports.order = listings.order = order
 
     def lock(self, what: str, wait: Callable[[str], bool]) -> None:

@@ -9,7 +9,9 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from recrawl.columns import Ints
 from recrawl.record.rows import PushRow, Row
+from recrawl.record.store.division.packed import repacked_frame
 from recrawl.record.store.postgres.gathered.connection import GatheredConnection
 from recrawl.record.store.postgres.gathered.order import VisitOrder
 from recrawl.record.store.postgres.gathered.views import shard_schema
@@ -19,6 +21,7 @@ from recrawl.record.store.sql.listings import SqlListings
 from recrawl.record.store.sql.reports import SqlReports
 from recrawl.record.store.sql.tables.marks import SqlMarks
 from recrawl.record.store.sql.tables.pushes import SqlPushes
+from recrawl.record.store.sql.tables.sites import SqlSites
 from recrawl.record.store.sql.tables.summaries import SqlSummaries
 from recrawl.record.store.sql.tables.versions import SqlLinks
 
@@ -44,6 +47,10 @@ class Shards:
             found.setdefault(number % self.count, []).append(number // self.count)
         return found
 
+    def at(self, shards: Ints, numbers: Ints) -> Ints:
+        """Numbers of shards as numbers of the whole."""
+        return numbers * self.count + shards
+
     def run(self, sql: str, numbers: Iterable[int], *values: Any) -> None:
         """Run a statement in every shard that has one of these numbers: `{schema}`, then the values, then the array."""
         with Transaction(self._db):
@@ -66,6 +73,16 @@ class GatheredMeta(PostgresMeta):
             rows = json.loads(json.loads(text)) if text else {}
             whole |= {str(int(site) * self.shards.count + shard): row for site, row in rows.items()}
         return json.dumps(whole)
+
+
+class GatheredSites(SqlSites):
+    """The sites of all shards; the members of a frame are pages of the whole."""
+
+    shards: Shards
+
+    def frame(self, site: int) -> bytes | None:
+        data = super().frame(site)
+        return None if data is None else repacked_frame(data, site % self.shards.count, self.shards)
 
 
 class GatheredPages(PostgresPages):
