@@ -7,8 +7,9 @@
 
 `finds` replays generated worlds, or the archives together. One shard must choose what the policy chooses without
 shards, page for page. A replay depends on luck: one without shards differs from itself with another seed by some per
-cent. With `--seeds 5` the shards are compared with the mean of five such replays. Each line is a JSON object, written
-as soon as it is known; lines that FILE has are not measured again, so a run that was stopped continues.
+cent. With `--seeds 5` the shards are compared with the mean of five such replays, with `--shard-seeds 3` each number of
+shards is replayed with three seeds. Each line is a JSON object, written as soon as it is known; lines that FILE has are
+not measured again, so a run that was stopped continues.
 
 `ties` has no shards: pages whose value differs by less than 2 % are taken in a random order, or so that the first page
 of each group comes before the second.
@@ -143,7 +144,11 @@ def finds(asked) -> None:
         row["1"] = one
         row["same choices"] = len(choices) == len(again) and all(map(np.array_equal, choices, again))
         for shards in SHARDS:
-            row[str(shards)], _ = measured(history, shards, budget, asked.cycles, seed, asked.late)
+            row[str(shards)], *others = (
+                measured(history, shards, budget, asked.cycles, seed + 1000 * number, asked.late)[0]
+                for number in range(asked.shard_seeds)
+            )
+            row[str(shards)]["others"] = [other["found"] for other in others]
         write(row, asked.out)
 
 
@@ -167,11 +172,11 @@ def summary(asked) -> None:
     for arm in ("1", *map(str, SHARDS), *ORDERS):
         if any(arm not in row for row in rows):
             continue
-        found = np.array([row[arm]["found"] for row in rows])
+        found = np.array([np.mean([row[arm]["found"], *row[arm].get("others", ())]) for row in rows])
         cpu = sum(row[arm]["seconds"] for row in rows) / sum(row["alone"]["seconds"] for row in rows)
         each = found / alone - 1
         print(
-            f"{arm}: {found.sum():,} of {alone.sum():,.0f} finds, {found.sum() / alone.sum() - 1:+.2%} in all, "
+            f"{arm}: {found.sum():,.0f} of {alone.sum():,.0f} finds, {found.sum() / alone.sum() - 1:+.2%} in all, "
             f"mean of the worlds {each.mean():+.2%}, standard error {each.std(ddof=1) / len(each) ** 0.5:.2%}, "
             f"single worlds {each.min():+.1%} to {each.max():+.1%}, CPU {cpu:.2f} times"
         )
@@ -260,6 +265,7 @@ def main() -> None:
     ask.add_argument("archives", nargs="*", type=Path)
     ask.add_argument("--worlds", type=int, default=20, help="generated worlds, or seeds of the archives")
     ask.add_argument("--seeds", type=int, default=1, help="seeds without shards")
+    ask.add_argument("--shard-seeds", type=int, default=1, help="seeds with 2, 4 and 8 shards")
     ask.add_argument("--no-new-pages", action="store_true", help="predictions regardless of new pages")
     ask.add_argument("--sites", type=int, default=150)
     ask.add_argument("--budget", type=float, default=0.01, help="visits of a cycle, as a share of the pages")

@@ -33,6 +33,7 @@ from recrawl.errors import UsageError
 from recrawl.lab.histories.history import assemble
 from recrawl.lab.replays.replay import Setup, replay
 from recrawl.lab.synth import SyntheticWorld, write
+from recrawl.learn.shocks.new_pages import GRID
 from recrawl.learn.shocks.pooling import evidence, with_evidence
 from recrawl.learn.shocks.room import hits, note_hits
 from recrawl.loop import drive, note
@@ -282,13 +283,14 @@ def test_what_shards_learn_of_all_sites_adds_up() -> None:
 
 def test_a_shard_begins_from_the_evidence_of_all() -> None:
     book = many_sites(2, 4)
-    book.memory["shock.new_pages"] = np.arange(12.0).reshape(2, 3, 2)
+    learned = np.arange(6.0 * len(GRID)).reshape(2, 3, len(GRID))
+    book.memory["shock.new_pages.logs"] = learned
     book.memory["shock.prior"] = np.array([[0.0, -1.0, 2.0], [0.0, 0.0, 0.0]])
     own = evidence(book)
     alone, pooled = with_evidence(book, own), with_evidence(book, 3 * own)
     assert not alone.memory["shock.new_pages.others"].any()
     assert not alone.memory["shock.prior.others"].any()
-    np.testing.assert_allclose(pooled.memory["shock.new_pages.others"], 2 * book.memory["shock.new_pages"].sum(axis=0))
+    np.testing.assert_allclose(pooled.memory["shock.new_pages.others"], 2 * learned.sum(axis=0))
     assert pooled.memory["shock.prior.others"].sum() == pytest.approx(2)
     assert book.memory.keys() < pooled.memory.keys()
 

@@ -222,6 +222,7 @@ class ShockPlan:
         self._under_way[seen.pages] = False
         pages, changed = seen.pages[seen.answered], seen.changed[seen.answered]
         observe_signals(self.mixture, self._signals, pages, changed)
+        self.mixture.observe_new_pages(pages, changed)
         self.mixture.observe(pages, changed)
         groups = self.change_model.shocks.groups
         visited = groups.of[seen.pages]

@@ -83,6 +83,16 @@ class ChangeModel:
         """Update the evidence on the weights of priors with visits at the current time, before `observe`."""
         self.shocks.score_prior(pages, self.place(pages), changed)
 
+    def until_change(self, pages: AnyPages, changed: Flags) -> Ints:
+        """Return the positions of visits at the current time up to the first change of their URL template, in order."""
+        of = self.shocks.groups.of[pages]
+        order = np.argsort(of, kind="stable")
+        of = of[order]
+        found: Ints = np.cumsum(changed[order]) - changed[order]
+        none_before = (found == found[np.searchsorted(of, of)]) & (self.tally.today[1, of] == 0)
+        positions: Ints = np.sort(order[none_before])
+        return positions
+
     def exposure(self, pages: AnyPages) -> Floats:
         """Return the activity of the pages' groups since their last visits, in days of usual activity."""
         return self.shocks.exposure(pages, self.place(pages))

@@ -146,13 +146,18 @@ class Mixture:
         return probability
 
     def observe(self, pages: Pages, changed: Flags) -> None:
-        """Update the models with visits of the current cycle."""
-        self.new_pages.observe(pages, changed, self._predict(pages))
+        """Update the change model with visits of the current cycle."""
         self.change_model.observe(pages, changed)
 
+    def observe_new_pages(self, pages: Pages, changed: Flags) -> None:
+        """Update what new pages tell with visits that the change model has not observed yet."""
+        self.new_pages.observe(pages, changed, self._predict)
+
     def score(self, pages: Pages, changed: Flags) -> None:
-        """Update the lead, and the weights of priors, with visits that no model has observed yet."""
+        """Update the lead, the weights of priors and of new pages, with visits that no model has observed yet."""
         self.change_model.score_prior(pages, changed)
+        apart = self.change_model.until_change(pages, changed)
+        self.observe_new_pages(pages[apart], changed[apart])
         if self.poisson is None:
             return
         site, sites = self.book.site[pages], self.lead.shape[1]
@@ -166,7 +171,7 @@ class Mixture:
         self.observe(pages, changed)
         note_hits(self.book.memory, changed, self.book.share)
         self.change_model.keep(self.book)
-        self.new_pages.keep(self.book)
+        scored.new_pages.keep(self.book)
         if self.poisson is not None:
             self.poisson.learn(seen, at)
         self.book.memory["shock.lead"] = scored.lead

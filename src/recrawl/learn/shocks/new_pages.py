@@ -7,21 +7,28 @@ with new pages changes a page in relation r with probability q_r, independently 
 
     P(unchanged) = P(unchanged without new pages) · Π_r (1 - q_r)^(k_r)
 
-where k_r is the number of such days since the page's last visit. The probabilities q are learned from visits, by
-expectation maximisation: per site, with those of all sites as the prior mean. The formula counts
-less where visits find changes anyway (`room`).
+where k_r is the number of such days since the page's last visit. The probabilities q are learned from visits: for a
+grid of them, the book's memory holds the log-likelihood of what the visits to a site found. The prior of a site is a
+Beta distribution around the mean of all sites. The formula counts less where visits find changes anyway (`room`).
+
+The pages of a group often change at once, for reasons of their own. If this happens after a new page, each of their
+visits would be taken as another proof that new pages change them. So the visits to a group in a cycle are stored as
+evidence up to the first that finds a change. While a cycle runs, all of its visits count, so that a new page that has
+changed nothing is soon forgotten.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from recrawl.book import Book
-from recrawl.columns import DAY, Flags, Floats, Ints
+from recrawl.columns import DAY, Flags, Float32s, Floats, Ints, unique
 from recrawl.learn.chunks import AnyFloats, AnyPages, chunks
 from recrawl.learn.shocks.room import room_to_gain
+from recrawl.model import Pages
 
 RELATIONS = ("index", "above", "sibling")
 FIRST_CRAWL = 7 * DAY
@@ -32,10 +39,13 @@ POOL_WEIGHT = 20.0
 """The weight of the initial probabilities against the visits of all sites, in days with new pages."""
 SITE_WEIGHT = 6.0
 """The weight of the probabilities of all sites against the visits of the site."""
-_MEMORY = "shock.new_pages"
+GRID = 1 / (1 + np.exp(-np.arange(-6.0, 4.0)))
+"""The probabilities whose likelihoods are compared, evenly spaced in log odds."""
+_SURE = 0.02
+"""Probabilities without new pages are limited to this, and 1 minus this, so that no single visit decides."""
+_MEMORY = "shock.new_pages.logs"
 OTHERS = "shock.new_pages.others"
-"""Memory key of the sums over the sites of other shards, relation by two; absent without shards."""
-_MAX_PROBABILITY = 0.99
+"""Memory key of the sums over the sites of other shards, relation by grid; absent without shards."""
 _SECONDS = 36
 """Bits of a time in seconds, in a key of directory and time."""
 _LATEST = (1 << _SECONDS) - 1
@@ -50,26 +60,31 @@ class NewPages:
     """Directory and time of each day with new pages, as sorted keys."""
     below: Ints
     """The same for all directories above those."""
-    tally: Floats
-    """Site by relation by two: days with new pages before visits, and how many of them are expected to have changed the
-    page."""
+    logs: Float32s
+    """Site by relation by probability of the grid: log-likelihood of the visits, relative to a probability of 0."""
+    _prior: Floats = field(init=False)
+    """Relation by probability of the grid: the logarithm of a site's prior; constant during a cycle."""
     _log_unchanged: Floats = field(init=False)
     """Site by relation: log(1 - q)."""
 
     def __post_init__(self) -> None:
-        self._update()
+        visited = np.flatnonzero(self.logs.any(axis=(1, 2)))
+        total = self.logs[visited].sum(axis=0, dtype=np.float64) + self.book.memory.get(OTHERS, 0.0)
+        self._prior = _log_beta(_mean(_log_beta(INITIAL, POOL_WEIGHT) + total), SITE_WEIGHT)
+        self._log_unchanged = np.tile(np.log1p(-_mean(self._prior)), (len(self.logs), 1))
+        self._update(visited)
 
     @classmethod
     def of(cls, book: Book) -> NewPages:
         """Find the new pages of a book, and load what was learned."""
-        tally = np.zeros((book.sites, len(RELATIONS), 2))
-        kept = book.memory.get(_MEMORY, tally[:0])
-        tally[: len(kept)] = kept
-        return cls(book, *_appearances(book), tally)
+        logs = np.zeros((book.sites, len(RELATIONS), len(GRID)), np.float32)
+        kept = book.memory.get(_MEMORY, logs[:0])
+        logs[: len(kept)] = kept
+        return cls(book, *_appearances(book), logs)
 
     def keep(self, book: Book) -> None:
         """Store what was learned in the book's memory."""
-        book.memory[_MEMORY] = self.tally
+        book.memory[_MEMORY] = self.logs
 
     def predict(self, pages: AnyPages, probability: AnyFloats) -> AnyFloats:
         """Return the change probabilities of pages given new pages, from those without."""
@@ -81,18 +96,20 @@ class NewPages:
         given[rows] = 1 - (1 - given[rows]) * np.exp(log)
         return given
 
-    def observe(self, pages: AnyPages, changed: Flags, probability: AnyFloats) -> None:
-        """Learn from visits; `probability` is that of a change without new pages."""
+    def observe(self, pages: Pages, changed: Flags, predict: Callable[[Pages], AnyFloats]) -> None:
+        """Learn from visits; `predict` returns the change probabilities of pages without new pages."""
         rows, days = self._days(pages)
         if not len(rows):
             return
         site = self.book.site[pages[rows]]
-        log = self._log_unchanged[site]
-        any_change = 1 - (1 - probability[rows].astype(np.float64)) * np.exp((days * log).sum(axis=1))
-        expected = days * -np.expm1(log) / np.maximum(any_change, 1e-9)[:, None]
-        np.add.at(self.tally[:, :, 0], site, days)
-        np.add.at(self.tally[:, :, 1], site, np.where(changed[rows, None], expected, 0.0))
-        self._update()
+        unchanged = 1 - np.clip(predict(pages[rows]).astype(np.float64), _SURE, 1 - _SURE)
+        log = days * self._log_unchanged[site]
+        others = unchanged[:, None] * np.exp(log.sum(axis=1, keepdims=True) - log)  # without the relation itself
+        if_unchanged = days[:, :, None] * np.log1p(-GRID)
+        if_changed = np.log1p(-others[:, :, None] * np.exp(if_unchanged)) - np.log1p(-others)[:, :, None]
+        likelihood = np.where(changed[rows, None, None], if_changed, if_unchanged)
+        np.add.at(self.logs, site, likelihood.astype(np.float32))
+        self._update(unique(site))
 
     def _days(self, pages: AnyPages) -> tuple[Ints, Ints]:
         """Return the rows of pages with new pages since their last visits, and row by relation, on how many days."""
@@ -112,17 +129,31 @@ class NewPages:
         rows = np.flatnonzero(days.any(axis=1))
         return rows, days[rows]
 
-    def _update(self) -> None:
-        days, changed = np.moveaxis(self.tally, 2, 0)
-        all_days, all_changed = (self.tally.sum(axis=0) + self.book.memory.get(OTHERS, 0.0)).T
-        common = (POOL_WEIGHT * INITIAL + all_changed) / (POOL_WEIGHT + all_days)
-        probability = (SITE_WEIGHT * common + changed) / (SITE_WEIGHT + days)
-        self._log_unchanged = np.log1p(-np.minimum(probability, _MAX_PROBABILITY))
+    def _update(self, sites: AnyPages) -> None:
+        """Compute the probabilities of sites from their visits."""
+        self._log_unchanged[sites] = np.log1p(-_mean(self._prior + self.logs[sites]))
+
+
+def _log_beta(mean: Floats, weight: float) -> Floats:
+    """Return, relation by probability of the grid, the logarithm of a Beta distribution with this mean and weight.
+
+    Even steps in log odds are shorter in probability towards 0 and 1, as q (1 - q), by which the density is multiplied.
+    """
+    log: Floats = weight * (mean[:, None] * np.log(GRID) + (1 - mean[:, None]) * np.log1p(-GRID))
+    return log
+
+
+def _mean(logs: Floats) -> Floats:
+    """Return the expected probabilities, from the logarithms of distributions over the grid (the last axis)."""
+    odds = np.exp(logs - logs.max(axis=-1, keepdims=True))
+    mean: Floats = odds @ GRID / odds.sum(axis=-1)
+    return mean
 
 
 def site_sums(book: Book) -> Floats:
-    """Return what was learned, summed over the sites: relation by two."""
-    sums: Floats = book.memory.get(_MEMORY, np.zeros((0, len(RELATIONS), 2))).sum(axis=0)
+    """Return what was learned, summed over the sites: relation by grid."""
+    logs = book.memory.get(_MEMORY, np.zeros((0, len(RELATIONS), len(GRID))))
+    sums: Floats = logs.sum(axis=0, dtype=np.float64)
     return sums
 
 

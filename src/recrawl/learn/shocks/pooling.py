@@ -47,7 +47,7 @@ def with_evidence(book: Book, total: Floats) -> Book:
     shares, relations, weights = np.split(others, [2, len(others) - len(page_prior.WEIGHTS)])
     pooled = {
         HITS: total[:2] if shares.any() else hits(book.memory, book.share),
-        new_pages.OTHERS: relations.reshape(-1, 2),
+        new_pages.OTHERS: relations.reshape(len(new_pages.RELATIONS), -1),
         page_prior.OTHERS: np.maximum(weights, 0.0),
     }
     return replace(book, memory=book.memory | pooled)
