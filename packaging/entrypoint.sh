@@ -4,5 +4,5 @@
 # with RECRAWL_SHARDS the repository is a cluster.
 set -eu
 [ -e /data/recrawl.toml ] || recrawl init /data --store "${RECRAWL_STORE:-}" --archive "${RECRAWL_ARCHIVE:-}" \
-    --shards "${RECRAWL_SHARDS:-0}"
+    --shards "${RECRAWL_SHARDS:-0}" >&2  # stdout belongs to the command: status --json
 exec recrawl -C /data "$@"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import socket
 import subprocess
 import sys
 import time
@@ -9,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,6 +20,7 @@ from hypothesis import strategies as st
 from recrawl.cluster import overview
 from recrawl.cluster.coordinator import ClusterCoordinator
 from recrawl.cluster.layout import Layout
+from recrawl.cluster.nodes import ray_nodes
 from recrawl.cluster.nodes.balance import balanced
 from recrawl.cluster.nodes.ray_nodes import _connect
 from recrawl.cluster.nodes.supervisor import Supervisor
@@ -138,3 +142,22 @@ def test_a_node_whose_ray_has_ended_is_not_waited_for() -> None:
         with pytest.raises(RepositoryError, match=r"Ray does not start at 127\.0\.0\.1"):
             _connect("127.0.0.1:1", node, lambda: False)
         assert time.monotonic() - began < 5
+
+
+def test_a_node_keeps_its_handler_of_sigterm_when_it_connects_to_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    class FakeRay:
+        def init(self, **_: Any) -> None:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # Ray sets one that ends the process at once
+
+    monkeypatch.setattr(ray_nodes, "ray", FakeRay())
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with (
+            socket.create_server(("127.0.0.1", 0)) as server,
+            subprocess.Popen(["/bin/sleep", "60"]) as node,
+        ):
+            _connect(f"127.0.0.1:{server.getsockname()[1]}", node, lambda: False)
+            node.kill()
+        assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -339,6 +339,19 @@ def test_a_search_asks_every_shard_and_says_which_did_not_answer(crawled: Crawle
                     urllib.request.urlopen(refused)
 
 
+def test_a_shard_without_pages_answers_a_search(new_cluster: NewCluster, tmp_path: Path) -> None:
+    layout = new_cluster(SHARDS)
+    for shard in range(SHARDS):
+        layout.prepare_folder(tmp_path / f"work{shard}", shard, "[settings]\n")
+    with closing(PostgresStore(layout.target.of_shard(1))) as store:
+        fill(store)
+    with closing(layout.open()) as cluster, ExitStack() as stack:
+        for shard in range(SHARDS):
+            stack.enter_context(SearchServer(cluster, shard, tmp_path / f"work{shard}"))
+        found = search_shards(layout, {"query": "otter"}, range(SHARDS), limit=9)
+    assert (list(found), found.unanswered) == ([], (1,))  # shard 1 has pages, but no index on this machine
+
+
 def test_a_check_is_about_all_shards(crawled: Crawled) -> None:
     whole, one, left, _ = crawled
     found, expected = whole.json("check"), one.json("check")

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml  # type: ignore[import-untyped]
+from ray.autoscaler._private.kuberay.autoscaling_config import _derive_autoscaling_config_from_ray_cr
 from typer.main import get_group
 
 from recrawl.cli.cluster import app as cluster_command
@@ -61,6 +62,7 @@ def copied() -> list[str]:
 def test_the_container_is_not_root_and_checks_its_health() -> None:
     lines = (PACKAGING / "Dockerfile").read_text().splitlines()
     assert [line for line in lines if line.startswith("USER ")] == ["USER 10001"]
+    assert any("install -d -o recrawl -g recrawl /data" in line for line in lines)  # no files of /etc/skel
     assert any(line.startswith("HEALTHCHECK") for line in lines)
 
 
@@ -72,6 +74,12 @@ def test_the_container_has_all_that_a_wheel_is_built_from(tmp_path: Path) -> Non
     words = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "dist")]
     built = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
+
+
+def test_the_build_is_sent_what_it_copies_and_no_more() -> None:
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    assert next(line for line in lines if not line.startswith("#")) == "*"
+    assert {line[1:] for line in lines if line.startswith("!")} == set(copied())
 
 
 @pytest.mark.skipif(not works("docker", "info"), reason="no Docker daemon runs here")
@@ -151,6 +159,9 @@ def test_the_manifests_for_kubernetes_fit_together() -> None:
     assert pod["securityContext"]["runAsUser"] == 10001
     assert {it["name"] for it in container["volumeMounts"]} == {it["name"] for it in pod["volumes"]} | {"data"}
     assert [it["configMapRef"]["name"] for it in container["envFrom"] if "configMapRef" in it] == ["recrawl"]
+    allowed = container["args"][container["args"].index("--allow-host") + 1]
+    for probe in ("readinessProbe", "livenessProbe"):
+        assert container[probe]["httpGet"]["httpHeaders"] == [{"name": "Host", "value": allowed}]
 
 
 def test_the_compose_file_of_a_cluster_adds_nodes_to_the_large_repository() -> None:
@@ -168,6 +179,18 @@ def test_the_compose_file_of_a_cluster_adds_nodes_to_the_large_repository() -> N
         assert service["environment"]["RECRAWL_STORE"] == large["services"]["recrawl"]["environment"]["RECRAWL_STORE"]
         assert service["env_file"] == large["services"]["recrawl"]["env_file"]
         assert set(service["depends_on"]) <= set(services) | set(large["services"])
+        assert service["healthcheck"] == {"disable": True}
+
+
+@pytest.mark.parametrize("name", ["compose.yaml", "compose.scale.yaml"])
+def test_the_user_of_the_container_can_read_the_token(name: str, tmp_path: Path) -> None:
+    head = [line for line in (PACKAGING / name).read_text().splitlines() if line.startswith("#   ")]
+    script = "\n".join(line[4:] for line in head if "docker" not in line).replace("packaging/", f"{tmp_path}/")
+    subprocess.run(["/bin/sh", "-euc", f"umask 077; {script}"], check=True)
+    assert (tmp_path / "token").stat().st_mode & 0o777 == 0o644
+    assert len((tmp_path / "token").read_text().strip()) == 64
+    if name == "compose.scale.yaml":
+        assert (tmp_path / "secrets.env").stat().st_mode & 0o777 == 0o600
 
 
 def test_the_manifest_for_kuberay_runs_nodes_of_the_cluster() -> None:
@@ -178,6 +201,8 @@ def test_the_manifest_for_kuberay_runs_nodes_of_the_cluster() -> None:
     names = {it["metadata"]["name"] for it in documents("kubernetes/recrawl.yaml")}
     (group,) = cluster["spec"]["workerGroupSpecs"]
     assert group["minReplicas"] <= group["replicas"] <= group["maxReplicas"]
+    derived = _derive_autoscaling_config_from_ray_cr({**cluster, "metadata": {**cluster["metadata"], "namespace": "x"}})
+    assert set(derived["available_node_types"]) == {"headgroup", group["groupName"]}
     for command, part in (("start", cluster["spec"]["headGroupSpec"]), ("join", group)):
         pod = part["template"]["spec"]
         (container,) = pod["containers"]
@@ -209,6 +234,7 @@ def test_the_entrypoint_passes_the_addresses_on(tmp_path: Path) -> None:
     fake.chmod(0o755)
     words = ["/bin/sh", "-c", script, "recrawl-service", "serve"]
     given = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "RECRAWL_STORE": "postgresql://a b"}
-    out = subprocess.run(words, env=given, capture_output=True, text=True, check=True).stdout.splitlines()
+    ended = subprocess.run(words, env=given, capture_output=True, text=True, check=True)
     folder = tmp_path / "data"
-    assert out == [f"init|{folder}|--store|postgresql://a b|--archive||--shards|0|", f"-C|{folder}|serve|"]
+    assert ended.stderr == f"init|{folder}|--store|postgresql://a b|--archive||--shards|0|\n"
+    assert ended.stdout == f"-C|{folder}|serve|\n"  # status --json prints nothing else

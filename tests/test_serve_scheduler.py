@@ -107,6 +107,23 @@ def test_a_shorter_period_counts_at_once(repo: Repo) -> None:
         turns.ends.put(TurnResult(DONE))
 
 
+def test_the_first_site_is_crawled_as_soon_as_it_is_added(repo: Repo) -> None:
+    clock, turns, told = Clock(1_000_000.0), Turns(), Told()
+    with scheduled(repo, clock, turns, told) as scheduler:
+        turns.begun.get(timeout=WAIT)  # without a site, as a container that was just started
+        turns.ends.put(TurnResult({**DONE, "visits": 0}))
+        told.wait("ended")
+        later(scheduler, clock, 60)
+        assert turns.begun.empty()
+        repo.run("add", "http://news.test/")
+        assert turns.begun.get(timeout=WAIT) == {"period": 86400.0}
+        turns.ends.put(TurnResult({**DONE, "visits": 1}))
+        told.wait("ended")
+        repo.run("add", "http://more.test/")
+        later(scheduler, clock, 60)
+        assert turns.begun.empty()  # later ones wait for the next turn
+
+
 def test_a_pause_stops_the_turn_and_outlasts_a_restart(repo: Repo) -> None:
     clock, turns, told = Clock(1_000_000.0), Turns(), Told()
     with scheduled(repo, clock, turns, told) as scheduler:

@@ -75,12 +75,14 @@ class SearchServer:
         return await run_in_threadpool(self._search, body)
 
     def _search(self, body: bytes) -> Response:
-        if not (self._folder / "index").is_dir():  # made by the first crawl on this machine
-            return JSONResponse({"error": "this machine has no index of the shard yet"}, 503)
+        index = self._folder / "index"  # made by the first crawl on this machine
         try:
             question: dict[str, Any] = json.loads(body)
             with Reader(self._folder) as repository:
-                if not is_complete(self._folder / "index", int(repository.storage.store.meta.get(INDEXED, -1))):
+                store = repository.storage.store
+                if not index.is_dir() and not store.pages.any():
+                    return JSONResponse({"hits": []})
+                if not is_complete(index, int(store.meta.get(INDEXED, -1))):
                     return JSONResponse({"error": "this machine has not indexed all pages of the shard yet"}, 503)
                 hits = repository.search(question.pop("query"), **question)
         except (UsageError, KeyError, TypeError, ValueError) as error:

@@ -2,7 +2,8 @@
 
 State that survives a restart is in the store's `meta` table: whether the scheduler is paused, and the base time from
 which periods are counted. The base time advances only when a turn finishes, so an interrupted turn is due immediately
-after a restart and its cycle resumes. Settings are read before each turn. Missed periods are skipped.
+after a restart and its cycle resumes. After a turn without any site the next one is due as soon as a site is added.
+Settings are read before each turn. Missed periods are skipped.
 """
 
 from __future__ import annotations
@@ -76,6 +77,8 @@ class Scheduler:
         self._requested: Message | None = None
         self._retry = 0.0
         self._base: float | None = None
+        self._siteless = False
+        """Whether the last turn had no site and visited no page."""
         self._rechecked = 0.0
         """When pages with an interval of their own were last looked at."""
         self._status = SchedulerStatus(enabled=enabled)
@@ -168,8 +171,7 @@ class Scheduler:
         now = self._clock()
         try:
             values = load(self._folder)
-            regular = now if self._base is None else self._base + period_of(values)
-            due = max(regular, self._retry)
+            due = max(self._next_regular(values, now), self._retry)
             due = min(due, max(self._interval_due(values), self._retry))
             later = allowed_from(values, max(due, now))
         except RecrawlError:
@@ -183,15 +185,23 @@ class Scheduler:
 
     def _regular_due(self) -> bool:
         """Return whether a whole turn is due, not only visits to pages with an interval of their own."""
+        now = self._clock()
         try:
-            return self._base is None or self._base + period_of(load(self._folder)) <= self._clock()
+            return self._next_regular(load(self._folder), now) <= now
         except RecrawlError:
             return True  # the turn will fail and report it
+
+    def _next_regular(self, values: Settings, now: float) -> float:
+        """Return when the next whole turn is due."""
+        if self._base is None or (self._siteless and values.seeds):
+            return now
+        return self._base + period_of(values)
 
     def _run_turn(self, order: Message) -> None:
         started = self._clock()
         try:
-            period = period_of(load(self._folder))
+            values = load(self._folder)
+            period = period_of(values)
             self._publish("turn", {"began": started})
             result = self._runner.run({"period": period, **order}, self._on_message)
         except (RecrawlError, OSError) as error:
@@ -200,12 +210,15 @@ class Scheduler:
         if result.error:
             self._failed(result.error)
             return
-        finished = bool(result.summary and result.summary["finished"])
+        summary = result.summary or {}
+        finished = bool(summary.get("finished"))
         if finished and not order.get("requests"):
             base = started if self._base is None else self._base
             self._base = next_due(base, self._clock(), period) - period
-            with contextlib.suppress(*TEMPORARY_ERRORS):  # then the turn is only due again after a restart
-                self._write_meta("serve:base", self._base)
+            self._siteless = not values.seeds and summary.get("visits") == 0
+            if not self._siteless:
+                with contextlib.suppress(*TEMPORARY_ERRORS):  # then the turn is only due again after a restart
+                    self._write_meta("serve:base", self._base)
         self._retry = 0.0
         self._update(running=False, began=None, progress=None, last=result.summary, error="", failures=0)
         self._publish("ended", {"summary": result.summary, "finished": finished})

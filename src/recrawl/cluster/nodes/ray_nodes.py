@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import signal
 import socket
 import subprocess
 import sys
@@ -142,8 +143,10 @@ def _connect(address: str, node: subprocess.Popen[bytes], stop: Callable[[], boo
         if node.poll() is not None or time.monotonic() > until:
             raise RepositoryError(f"Ray does not start at {address}: see ray-NODE.log in its folder")
         if _listens(address):  # else Ray would wait for most of a minute, whether its node has ended or not
+            handler = signal.getsignal(signal.SIGTERM)
             with suppress(ConnectionError):
                 ray.init(address=address, **given)
+                signal.signal(signal.SIGTERM, handler)  # Ray's own would end this process at once
                 return
         time.sleep(_POLL)
 
