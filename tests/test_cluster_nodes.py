@@ -8,9 +8,10 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from recrawl.cluster.coordinator import ClusterCoordinator
 from recrawl.cluster.layout import Layout
 from recrawl.cluster.nodes import ray_nodes
 from recrawl.cluster.nodes.balance import balanced
-from recrawl.cluster.nodes.ray_nodes import _connect
+from recrawl.cluster.nodes.ray_nodes import NodeOptions, _connect, join_cluster
 from recrawl.cluster.nodes.supervisor import Supervisor
 from recrawl.errors import NotKnown, RepositoryError, UsageError
 from tests import clusters
@@ -161,3 +162,33 @@ def test_a_node_keeps_its_handler_of_sigterm_when_it_connects_to_ray(monkeypatch
         assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.parametrize("stopping", ["yes", ""])
+def test_a_joined_node_ends_when_its_workers_have_released_their_shards(
+    new_cluster: NewCluster, monkeypatch: pytest.MonkeyPatch, stopping: str
+) -> None:
+    layout = new_cluster(2)
+    events: list[str] = []
+    with closing(layout.open()) as cluster:
+        cluster.set_fact("stopping", stopping)
+        cluster.nodes.node_seen("two", "host")
+        cluster.nodes.worker_seen("two/1", "two", "host", 1)
+        lease = cluster.leases.take(1, "two/1", 60.0)
+        assert lease is not None
+
+        @contextmanager
+        def node(*_: Any) -> Iterator[Any]:
+            yield SimpleNamespace(poll=lambda: None)
+            events.append("node ends")
+
+        def sleep(_: float) -> None:
+            events.append("waits")
+            if events.count("waits") == 2:
+                cluster.leases.release(lease)
+
+        monkeypatch.setattr(ray_nodes, "_node", node)
+        monkeypatch.setattr(time, "sleep", sleep)
+        join_cluster(layout, NodeOptions("two"), "127.0.0.1:1", stop=lambda: True)
+        assert events == ["waits", "waits", "node ends"]
+        assert [row.name for row in cluster.nodes.nodes()] == (["two"] if stopping else [])

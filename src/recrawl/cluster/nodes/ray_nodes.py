@@ -33,6 +33,7 @@ _POLL = 0.5
 _OBJECT_STORE = 80_000_000
 """Bytes of Ray's object store, its least: nothing large goes through it."""
 _ADDRESS, _TOKEN, _STOPPING = "ray address", "ray token", "stopping"
+_RECORDING = "stopping: workers record what was downloaded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +70,11 @@ def start_cluster(
         coordinator = actor.remote(layout, options.lease)
         notify(f"node {options.name} runs; others join with: recrawl cluster join {address}")
         _wait(layout, node, stop)
-        notify("stopping: workers record what was downloaded")
+        notify(_RECORDING)
         until = time.monotonic() + _END_SECONDS
         while time.monotonic() < until and not ray.get(coordinator.close.remote()):
             time.sleep(_POLL)
+        ray.kill(coordinator, no_restart=True)  # else Ray's processes wait half a minute for it
         ray.shutdown()
 
 
@@ -92,13 +94,19 @@ def join_cluster(
         notify(f"node {options.name} has joined {address}")
         _wait(layout, node, stop)
         with closing(layout.open()) as cluster:
-            if cluster.fact(_STOPPING) or not cluster.nodes.drain_node(options.name):
+            leaving = not cluster.fact(_STOPPING)
+            if leaving and not cluster.nodes.drain_node(options.name):
                 return
-            notify("leaving: the shards of this node go elsewhere")
+            notify("leaving: the shards of this node go elsewhere" if leaving else _RECORDING)
             until = time.monotonic() + _END_SECONDS
-            while time.monotonic() < until and any(it.node == options.name for it in state_of(layout).shards):
+            while time.monotonic() < until and node.poll() is None and _has_shards(layout, options.name):
                 time.sleep(_POLL)
-            cluster.nodes.node_gone(options.name)
+            if leaving:
+                cluster.nodes.node_gone(options.name)
+
+
+def _has_shards(layout: Layout, node: str) -> bool:
+    return any(shard.node == node for shard in state_of(layout).shards)
 
 
 def stop_cluster(layout: Layout) -> None:
@@ -138,16 +146,19 @@ def _node(layout: Layout, options: NodeOptions, words: list[str]) -> Iterator[su
 def _connect(address: str, node: subprocess.Popen[bytes], stop: Callable[[], bool]) -> None:
     """Connect to the first node once it is there."""
     given: dict[str, Any] = {"namespace": "recrawl", "log_to_driver": False, "logging_level": "ERROR"}
-    until = time.monotonic() + _START_SECONDS
+    until, handler = time.monotonic() + _START_SECONDS, signal.getsignal(signal.SIGTERM)
     while not stop():
         if node.poll() is not None or time.monotonic() > until:
             raise RepositoryError(f"Ray does not start at {address}: see ray-NODE.log in its folder")
         if _listens(address):  # else Ray would wait for most of a minute, whether its node has ended or not
-            handler = signal.getsignal(signal.SIGTERM)
-            with suppress(ConnectionError):
+            try:
                 ray.init(address=address, **given)
-                signal.signal(signal.SIGTERM, handler)  # Ray's own would end this process at once
+            except ConnectionError:
+                pass
+            else:
                 return
+            finally:
+                signal.signal(signal.SIGTERM, handler)  # Ray's own would end this process at once
         time.sleep(_POLL)
 
 
