@@ -117,7 +117,9 @@ def _answers(repo: Repo) -> dict[str, Any]:
         # Predictions and ranks of a page are those within its shard.
         facts = [line.partition(";")[0] for line in repo.run("why", url).out.splitlines()]
         said[f"why {url}"] = [
-            line for line in facts if line.startswith(("  It is", "  Last visit", "  It had changed"))
+            line
+            for line in facts
+            if line.startswith(("  It is", "  Last visit", "  It had changed")) and "likely to have changed" not in line
         ]
     return said
 
