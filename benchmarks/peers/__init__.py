@@ -28,7 +28,9 @@ class Peer:
     name: str
     about: str
     command: Callable[[str, int, Path], list[str]]
-    codes: tuple[int, ...] = (0,)  # wget2 ends with 8 when anything, such as robots.txt, was a 404
+    codes: tuple[int, ...] = (
+        0,
+    )  # wget ends with 8 when anything, such as robots.txt, was a 404, with 4 after a bad link
 
 
 class MissingError(Exception):
@@ -123,7 +125,7 @@ def wget(_: Path) -> list[Peer]:
 
     answer = subprocess.run(["wget", "--version"], capture_output=True, text=True, check=False).stdout
     version = answer.split(" built", 1)[0].removeprefix("GNU Wget ")
-    return [Peer("wget", f"GNU Wget {version}: recursive, writes files and WARC with CDX", command, (0, 8))]
+    return [Peer("wget", f"GNU Wget {version}: recursive, writes files and WARC with CDX", command, (0, 4, 8))]
 
 
 def crawlee(folder: Path) -> list[Peer]:
