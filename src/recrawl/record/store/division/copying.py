@@ -13,10 +13,9 @@ from recrawl.record.store.sql.copying import (
     Block,
     CopiedTable,
     Stretch,
+    check_copied,
     copied_tables,
     copy_stretches,
-    differs,
-    is_copied,
     stretches,
 )
 from recrawl.record.store.sql.store import SqlStore
@@ -51,11 +50,7 @@ class BlockCopy:
         for table in self._tables:
             done = 0
             for rows, parts in self._parts(table):
-                for part in parts:
-                    clean = part._replace(rows=[self._target.storable(row) for row in part.rows])
-                    if not is_copied(self._target, clean):
-                        raise differs(part.table.name, 0, len(part.rows))
-                    total += len(part.rows)
+                total += sum(check_copied(self._target, part) for part in parts)
                 done += rows
                 progress(f"comparing {table.name}", done)
         return total
@@ -117,10 +112,7 @@ def copy_own_rows(target: SqlStore, own: OwnRows) -> int:
         if table.name in OWN_TABLES:
             stretch = Stretch(table, own.rows(table), None, True)
             copy_stretches(target, [stretch])
-            clean = stretch._replace(rows=[target.storable(row) for row in stretch.rows])
-            if not is_copied(target, clean):
-                raise differs(table.name, 0, len(stretch.rows))
-            total += len(stretch.rows)
+            total += check_copied(target, stretch)
     copy_values(target, own.values())
     return total
 

@@ -123,7 +123,7 @@ def stretches(store: SqlStore, table: CopiedTable, size: int = 0) -> Iterator[St
 def copy_stretches(target: SqlStore, wanted: Iterable[Stretch]) -> None:
     """Make the target hold these rows, and no others in their stretches, in one transaction."""
     clean = [it._replace(rows=[target.storable(row) for row in it.rows]) for it in wanted]
-    differing = [it for it in clean if not is_copied(target, it)]
+    differing = [it for it in clean if not _is_copied(target, it)]
     if not differing:
         return
     with target.transaction():
@@ -134,11 +134,25 @@ def copy_stretches(target: SqlStore, wanted: Iterable[Stretch]) -> None:
             target.append(table.name, table.columns, table.types, stretch.rows)
 
 
-def is_copied(target: SqlStore, stretch: Stretch) -> bool:
+def _is_copied(target: SqlStore, stretch: Stretch) -> bool:
     """Whether the target holds these rows, and no others in their stretch."""
+    return _digest(_held(target, stretch)) == _digest(stretch.rows)
+
+
+def check_copied(target: SqlStore, stretch: Stretch) -> int:
+    """The number of rows of a stretch that was copied; `StorageFailure` if the target does not hold just these."""
+    wanted, held = [target.storable(row) for row in stretch.rows], _held(target, stretch)
+    if _digest(held) != _digest(wanted):
+        raise _differs(stretch.table.name, len(held), len(wanted))
+    return len(wanted)
+
+
+def _held(target: SqlStore, stretch: Stretch) -> Block:
+    """The rows that the target has in a stretch."""
     table, (where, values) = stretch.table, stretch.condition()
     sql = f"SELECT {', '.join(table.columns)} FROM {table.name} {where} ORDER BY {table.order}"
-    return _digest(target.connection.execute(sql, values).fetchall()) == _digest(stretch.rows)
+    rows: Block = target.connection.execute(sql, values).fetchall()
+    return rows
 
 
 def _copy_values(source: SqlStore, target: SqlStore) -> None:
@@ -159,11 +173,11 @@ def _verify(source: SqlStore, target: SqlStore, table: CopiedTable) -> int:
             digest.update(_digest([target.storable(row) for row in stretch.rows]))
         sums.append((count, digest.digest()))
     if sums[0] != sums[1]:
-        raise differs(table.name, sums[1][0], sums[0][0])
+        raise _differs(table.name, sums[1][0], sums[0][0])
     return sums[0][0]
 
 
-def differs(table: str, copied: int, wanted: int) -> StorageFailure:
+def _differs(table: str, copied: int, wanted: int) -> StorageFailure:
     """The error of a copy that is not what it was copied from."""
     return StorageFailure(
         f"the copy of the table {table} differs ({copied:,} rows, {wanted:,} in the store): "
