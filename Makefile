@@ -76,6 +76,7 @@ bench: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m recrawl.cli.reference docs/reference
 	$(BIN)/python -m tests.misbehaving docs/reference/failures.md
+	$(BIN)/python -m tests.visit_diagram docs/concepts/visits.md
 
 # Man pages, from the help of the commands.
 man: $(STAMP)

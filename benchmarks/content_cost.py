@@ -15,7 +15,7 @@ from time import process_time
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from selectolax.lexbor import LexborHTMLParser
+from turbohtml import Document
 
 from benchmarks.report import Table
 from recrawl.compare.content.census import CensusEvidence
@@ -119,7 +119,7 @@ def _timed(work: Callable[[], T]) -> tuple[float, T]:
     return process_time() - began, done
 
 
-def _read(body: bytes) -> LexborHTMLParser:
+def _read(body: bytes) -> Document:
     tree = parse(decode(body).text)
     text.visible(tree)
     return tree

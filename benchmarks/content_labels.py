@@ -19,11 +19,13 @@ import numpy as np
 
 from recrawl.columns import Floats
 from recrawl.compare.content.census import CensusEvidence
-from recrawl.compare.content.changed_lines import LineChange, changed_lines
-from recrawl.compare.content.judge import FEATURES, feature_matrix
+from recrawl.compare.content.changed_lines import changed_lines
+from recrawl.compare.content.judge import FEATURES, LineChange, feature_matrix
 from recrawl.compare.parsing import text
 from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.encoding import decode
+from recrawl.compare.tree.documents import parse_html
+from recrawl.compare.tree.renderers import text_lines
 from recrawl.errors import Unreadable, UsageError
 from recrawl.lab.formats.archive import Archive, files_of
 from recrawl.lab.histories.content_walk import ContentWalk, row_places
@@ -141,7 +143,7 @@ def _up_to_digits(line: str) -> str:
 
 def _raw_lines(body: bytes) -> list[str]:
     try:
-        return text.lines(parse(decode(body).text))
+        return [line.text for line in text_lines(parse_html(decode(body).text).tree)]
     except Unreadable:
         return []
 

@@ -22,8 +22,8 @@ import numpy as np
 from benchmarks.content_labels import Sample, labelled_rows
 from recrawl.columns import Floats
 from recrawl.compare.content.census import CensusEvidence
-from recrawl.compare.content.changed_lines import LineChange, changed_lines
-from recrawl.compare.content.judge import FEATURES, feature_matrix
+from recrawl.compare.content.changed_lines import changed_lines
+from recrawl.compare.content.judge import FEATURES, LineChange, feature_matrix
 from recrawl.compare.content.lines import Line, lines
 from recrawl.compare.content.own_history import OwnHistory
 from recrawl.compare.parsing.document import parse

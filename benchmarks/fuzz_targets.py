@@ -10,10 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recrawl.compare.noise.filters import NO_NOISE
-from recrawl.compare.parsing import text
-from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.encoding import decode
+from recrawl.compare.tree.documents import parse_html
+from recrawl.compare.tree.renderers import text_lines
 from recrawl.crawl.visits.messages import ReaderConfig, Task
 from recrawl.crawl.visits.reader_process import PageReader
 from recrawl.discover import sitemaps
@@ -28,7 +27,7 @@ from recrawl.fetch.retry_after import parse_retry_after
 from recrawl.fetch.robots import Robots
 from recrawl.fetch.transfer import parse_head, plain_body
 from recrawl.lab.formats.version_rows import Taken
-from recrawl.lab.formats.warc_files import _Captures, _records
+from recrawl.lab.formats.warc_files import Captures, _records, html_only
 from recrawl.record import warc
 
 _URL = "https://www.example.org/a/b.html?q=1"
@@ -161,7 +160,7 @@ def _read_html(data: bytes) -> None:
     headers = (("Content-Type", kinds[len(data) % 4]),)
     reading = _PAGES.parse(Task(0, _URL, _NOW, "", 200, headers, b"", data, b"", 0, None, None, True))
     reading.text.encode()
-    text.lines(parse(decode(data).text), NO_NOISE)
+    text_lines(parse_html(decode(data).text).tree)
 
 
 def _read_encoding(data: bytes) -> None:
@@ -209,7 +208,7 @@ def _read_warc(data: bytes) -> None:
     with tempfile.NamedTemporaryFile(dir=_MEMORY) as file, io.BytesIO() as spool:
         file.write(data)
         file.flush()
-        captures = _Captures(spool, Taken(), 1_000_000)
+        captures = Captures(spool, Taken(), html_only, 1_000_000)
         for record in _records(Path(file.name), Taken()):
             captures.note(record)
 

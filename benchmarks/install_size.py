@@ -1,12 +1,17 @@
-"""The size of the base install and of each extra: `python -m benchmarks.install_size`.
+"""The size of the base install and of each extra: `python -m benchmarks.install_size [--fresh]`.
 
 Follows the requirements of `pyproject.toml` through the packages that are installed here and adds up their files. An
-extra counts what it adds to the base. pip itself and compiled `.pyc` files do not count.
+extra counts what it adds to the base. pip itself and compiled `.pyc` files do not count. With `--fresh`, it makes a
+new environment instead, installs this checkout there, and measures what the folder takes on the disk, all included.
 """
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
 import tomllib
+import venv
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -48,8 +53,20 @@ def extras() -> dict[str, list[str]]:
     return dict(PROJECT["optional-dependencies"])
 
 
+def fresh_install() -> int:
+    """Bytes on the disk of a new environment in which `pip install .` was run."""
+    with tempfile.TemporaryDirectory() as folder:
+        venv.create(folder, with_pip=True)
+        pip = [str(Path(folder) / "bin" / "python"), "-m", "pip", "install", "--quiet", str(Path(__file__).parents[1])]
+        subprocess.run(pip, check=True)
+        return sum(file.lstat().st_blocks for file in Path(folder).rglob("*")) * 512
+
+
 def main() -> None:
     """Print a table in Markdown."""
+    if "--fresh" in sys.argv[1:]:
+        print(f"{fresh_install() / MEGABYTE:.0f} MB")
+        return
     base = packages_of(PROJECT["dependencies"])
     rows = {"base": base}
     for extra, texts in extras().items():

@@ -13,7 +13,7 @@ import statistics
 import time
 from unittest import mock
 
-from recrawl.compare.parsing.page_fields import PageFields
+from recrawl.compare.tree.stated import PageFields
 from recrawl.crawl.visits import reader_process
 from recrawl.crawl.visits.messages import ReaderConfig, Task
 from recrawl.crawl.visits.reader_process import PageReader

@@ -164,7 +164,7 @@ def settle(folder: Path, service: Service) -> None:
         with contextlib.closing(SqliteStore(folder / "recrawl.db")) as store:
             if int(store.meta.get("alerts:seen", -1)) >= store.next_id("visits") - 1:
                 return
-        service.alerts.wake()
+        service.dispatcher.wake()
         time.sleep(0.01)
 
 

@@ -34,7 +34,8 @@ finally:
 def commands(url: str) -> list[list[str]]:
     return [
         *(["--version"], ["status"], ["sites"], ["pages"], ["changes"], ["log", url], ["show", url], ["diff", url]),
-        *(["search", "a"], ["config"], ["why", url], ["predict", url], ["rates"]),
+        *(["search", "a"], ["config"], ["why", url], ["why", "--chance", url], ["why", "--rate"]),
+        *([*words, "--help"] for words in ([], ["add"], ["cycle"], ["status"], ["import"], ["serve"], ["lab", "run"])),
     ]
 
 
@@ -50,7 +51,8 @@ def reading(folder: Path, command: list[str], runs: int) -> dict[str, object]:
     words = [sys.executable, "-m", "recrawl", "-C", str(folder), *command]
     used = [cpu(words) for _ in range(runs + 1)][1:]  # the first may compile
     modules, _, _ = counted(folder, command)
-    return {"command": command[0], "cpu": round(min(it for it, _ in used), 3), "modules": modules, "exit": used[-1][1]}
+    name = " ".join(command) if command[-1] == "--help" else command[0]
+    return {"command": name, "cpu": round(min(it for it, _ in used), 3), "modules": modules, "exit": used[-1][1]}
 
 
 def visiting(folder: Path, command: list[str], runs: int) -> dict[str, object]:

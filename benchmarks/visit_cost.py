@@ -33,7 +33,7 @@ from benchmarks.pages import site
 from benchmarks.report import Table
 from recrawl.choose import make_policy
 from recrawl.crawl import cycles
-from recrawl.crawl.visits.live_web import LiveWeb
+from recrawl.crawl.visits.live import LiveCrawl
 from recrawl.fetch.fetcher import Request
 from recrawl.fetch.http import Client
 from recrawl.model import Answer, Outcomes, Picks, Validators
@@ -145,7 +145,7 @@ def requests(urls: list[str], tags: list[str]) -> float:
     while done < len(urls):
         while begun < len(urls) and begun - done < ROOM:
             tag = tags[begun]
-            client.start(begun, Request(urls[begun], Validators(tag, "") if tag else None, allow_private=True))
+            client.start(begun, Request(urls[begun], Validators(tag, "") if tag else None, private=True))
             begun += 1
         for _, answer in client.wait(1.0):
             assert answer.failure is None, answer.detail
@@ -164,9 +164,9 @@ def copied(repository: Path) -> Iterator[Path]:
 def cycle(repository: Path, pages: int) -> tuple[float, float]:
     """CPU seconds of the visits of a cycle without network, and of the rest of the cycle."""
     spent = [0.0]
-    visit = LiveWeb.visit
+    visit = LiveCrawl.visit
 
-    def timed(self: LiveWeb, picks: Picks) -> Outcomes:
+    def timed(self: LiveCrawl, picks: Picks) -> Outcomes:
         begun = time.process_time()
         outcomes = visit(self, picks)
         spent[0] += time.process_time() - begun
@@ -176,11 +176,11 @@ def cycle(repository: Path, pages: int) -> tuple[float, float]:
         values = opening.load(folder)
         options = replace(opening.options_of(values), fetcher=Memory)
         with opening.held(folder, "cycle", options, values) as storage:
-            LiveWeb.visit = timed  # type: ignore[method-assign]
+            LiveCrawl.visit = timed  # type: ignore[method-assign]
             begun = time.process_time()
             summary = cycles.cycle(storage, options, make_policy(POLICY), pages, 0, cycles.Controls())
             whole = time.process_time() - begun
-            LiveWeb.visit = visit  # type: ignore[method-assign]
+            LiveCrawl.visit = visit  # type: ignore[method-assign]
     assert summary.tally.visits == pages, summary
     return spent[0], whole - spent[0]
 

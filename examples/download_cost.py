@@ -24,7 +24,7 @@ def cost(address: str, downloads: int) -> float:
     used = time.process_time()
     while done < downloads:
         while client.room and begun < downloads:
-            client.start(begun, Request(address, allow_private=True))
+            client.start(begun, Request(address, private=True))
             begun += 1
         for _, answer in client.wait(1.0):
             if answer.failure:
@@ -42,14 +42,16 @@ def main(downloads: int) -> None:
         write(SyntheticWorld(sites=1, pages=20, days=1), file)
         command = [sys.executable, "-m", "recrawl", "lab", "serve", str(file), "--port", "0", "--json"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:  # noqa: S603
-            assert server.stdout is not None
-            said = ""
-            while not said.endswith("}\n"):
-                said += server.stdout.readline()
-            address = json.loads(said)["sites"][0]
-            cost(address, 50)  # connections, caches
-            print(f"{cost(address, downloads):.3f} ms of CPU time a download, {downloads:,} downloads of {address}")
-            server.terminate()
+            try:
+                assert server.stdout is not None
+                said = ""
+                while not said.endswith("}\n"):
+                    said += server.stdout.readline()
+                address = json.loads(said)["sites"][0]
+                cost(address, 50)  # connections, caches
+                print(f"{cost(address, downloads):.3f} ms of CPU time a download, {downloads:,} downloads of {address}")
+            finally:
+                server.terminate()
 
 
 if __name__ == "__main__":

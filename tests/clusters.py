@@ -42,7 +42,7 @@ def workers(layout: Layout, folder: Path) -> list[ShardWorker]:
 def configure(folder: Path, *urls: str, **values: Any) -> str:
     """Write the settings of a cluster, with these seeds; returns them."""
     file = folder / "recrawl.toml"
-    settings.write_values(file, {"delay": 0.0, "timeout": 5.0, "readers": 1} | values)
+    settings.write_values(file, {"delay": 0.0, "timeout": 600.0, "readers": 1} | values)
     seeds = tuple(settings.Seed(url, allow_private=True) for url in urls)
     settings.write_seeds(file, seeds)
     return file.read_text(encoding="utf-8")

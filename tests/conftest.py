@@ -41,6 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
     Small crawls on a disk wait for `fsync` longer than they compute.
     """
     config.pluginmanager.register(OnlyModulesWithExamples())
+    os.environ.setdefault("RECRAWL_CHECK", "1")  # all invariants of visits, after every event
     settings.load_profile("quick" if config.option.markexpr == "quick" else "steady")
     if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED and os.access(MEMORY, os.W_OK):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))

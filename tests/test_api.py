@@ -20,7 +20,7 @@ from recrawl.repository.results.runs import Progress
 from tests.clocks import Clock
 from tests.world import Repo, Site, page
 
-QUICK = {"delay": 0.0, "timeout": 5.0, "connect_timeout": 2.0, "stall": 3.0, "patience": 3.0, "readers": 1}
+QUICK = {"delay": 0.0, "timeout": 600.0, "connect_timeout": 300.0, "stall": 300.0, "patience": 3.0, "readers": 1}
 DAY = 86400.0
 
 
@@ -329,7 +329,7 @@ def test_plan_why_predict_rates_anchors(full: recrawl.Repository, web: Site, clo
 def test_noise(full: recrawl.Repository, web: Site, clock: Clock) -> None:
     for day in range(4):
         clock.now += DAY
-        web["/b"] = page(f"beta words and a counter <b id=n>{day}</b>")
+        web["/b"] = page(f"beta words and <b id=n>{day} visitors</b>")
         full.cycle(budget=10, policy="round-robin")
     found = full.noise_proposals(web.url("/b"))
     assert found
@@ -353,7 +353,8 @@ def test_as_dict_is_what_the_command_line_prints(full: recrawl.Repository, web: 
     assert repo.json("noise") == [proposal.as_dict() for proposal in full.noise_proposals()]
     assert repo.json("anchor") == [site.as_dict() for site in full.anchors()]
     assert repo.json("rates") == [rate.as_dict() for rate in full.rates()]
-    hits = [{**hit.as_dict(), "marks": [list(mark) for mark in hit.marks]} for hit in full.search("words")]
+    found = full.search("words")
+    hits = [{**hit.as_dict(), "marks": [list(mark) for mark in hit.marks], "also": list(hit.also)} for hit in found]
     assert repo.json("search", "words") == hits
     status, printed = full.status().as_dict(), repo.json("status")
     moving = dict.fromkeys(("age_seconds", "freshness", "freshness_low", "freshness_high"), 0)

@@ -8,7 +8,6 @@ import importlib.util
 import inspect
 import io
 import re
-import statistics
 import tokenize
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -40,15 +39,6 @@ def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
             yield node
 
 
-def code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """The lines of a function with its signature, without decorators and docstring."""
-    lines = (node.end_lineno or node.lineno) - node.lineno + 1
-    if ast.get_docstring(node, clean=False) is None:
-        return lines
-    docstring = node.body[0]
-    return lines - ((docstring.end_lineno or docstring.lineno) - docstring.lineno + 1)
-
-
 def test_there_is_something_to_check() -> None:
     assert len(MODULES) > 80
 
@@ -59,36 +49,14 @@ def test_the_tests_of_a_group_go_to_one_worker(request: pytest.FixtureRequest) -
     assert request.node.nodeid.endswith("@architecture") == grouped
 
 
-MOST_MODULES_IN_A_FOLDER = 15
-MOST_MODULE_LINES = 300
-MOST_FUNCTION_LINES = 40
-LONGER_MODULES = {
-    "settings.py": "one table of all settings, with what reads and writes it",
-    "repository/repository.py": "the public class, mostly signatures and docstrings",
-}
-"""Modules that may be longer, each with its reason."""
-LONGER_FUNCTIONS = {
-    "crawl/visits/results.py:missing",
-    "repository/opening.py:options_of",
-    "repository/repository.py:run",
-}
-"""Functions that are too long only because of their signatures; nothing is added here."""
-
-
 def name(path: Path) -> str:
     return str(path.relative_to(SOURCE))
-
-
-def test_modules_are_short() -> None:
-    lengths = {name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
-    assert {it: n for it, n in lengths.items() if n > MOST_MODULE_LINES and it not in LONGER_MODULES} == {}
-    assert [it for it in LONGER_MODULES if lengths.get(it, 0) <= MOST_MODULE_LINES] == [], "no longer exceptions"
-    assert statistics.median(n for it, n in lengths.items() if not it.endswith("__init__.py")) <= 150
 
 
 UPDATES_OF_PAGES = {
     "record/store/sqlite/store.py": "visits, which tell which rows are outdated",
     "record/store/sql/tables/page_states.py": "lists the pages",
+    "record/store/sql/tables/pages.py": "writes columns that are not kept",
     "record/store/sql/checks.py": "ends the list, or writes columns that are not kept",
     "record/store/postgres/gathered/tables.py": "shards, which keep no columns",
 }
@@ -101,26 +69,14 @@ def test_pages_are_updated_only_where_kept_columns_are_considered() -> None:
     assert found == UPDATES_OF_PAGES.keys()
 
 
-def test_folders_are_small_and_list_what_they_hold() -> None:
+def test_folders_list_what_they_hold() -> None:
     inits = [path for path in MODULES if path.name == "__init__.py" and path.parent != SOURCE]
     for init in inits:
         folder = init.parent
         modules = [it.stem for it in sorted(folder.glob("*.py")) if not it.stem.startswith("__")]
         packages = [it.parent.name for it in sorted(folder.glob("*/__init__.py"))]
-        assert len(modules) <= MOST_MODULES_IN_A_FOLDER, folder
         listed = set(re.findall(r"\w+", ast.get_docstring(tree(init)) or ""))
         assert [it for it in (*modules, *packages) if it not in listed] == [], folder
-
-
-def test_functions_are_short() -> None:
-    long = {
-        f"{name(path)}:{node.name}": code_lines(node)
-        for path in MODULES
-        for node in functions(path)
-        if code_lines(node) > MOST_FUNCTION_LINES
-    }
-    assert {it: n for it, n in long.items() if it not in LONGER_FUNCTIONS} == {}
-    assert LONGER_FUNCTIONS - set(long) == set(), "no longer exceptions"
 
 
 def test_module_names_say_something() -> None:
@@ -137,13 +93,14 @@ def test_no_global_and_nothing_caught_blindly() -> None:
 
 
 def blind_lines(module: Iterable[ast.AST]) -> Iterator[int]:
-    """Lines with a `global` statement, or with an `except` that catches everything."""
+    """Lines with a `global` statement, or with an `except` that catches everything and does not raise it again."""
     for node in module:
         if isinstance(node, ast.Global):
             yield node.lineno
         if isinstance(node, ast.ExceptHandler):
             caught = {it.id for it in ast.walk(node.type) if isinstance(it, ast.Name)} if node.type else {"Exception"}
-            if caught & {"Exception", "BaseException"}:
+            last = node.body[-1]
+            if caught & {"Exception", "BaseException"} and not (isinstance(last, ast.Raise) and last.exc is None):
                 yield node.lineno
 
 

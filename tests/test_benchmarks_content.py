@@ -15,8 +15,7 @@ from benchmarks.content_live import LiveCrawl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.compare.content.changed_lines import LineChange
-from recrawl.compare.content.judge import CHANGE_WEIGHTS, FEATURES, LINE_WEIGHTS
+from recrawl.compare.content.judge import CHANGE_WEIGHTS, FEATURES, LINE_WEIGHTS, LineChange
 from recrawl.errors import UsageError
 from recrawl.lab.formats.archive import Archive
 from recrawl.lab.labels import judge_pairs, read_pairs

@@ -49,7 +49,7 @@ def prefix(server: ObjectStore, request: pytest.FixtureRequest) -> Iterator[str]
 def new_repo(folder: Path, url: str) -> Repo:
     repo = Repo(folder)
     repo.run("init", "--archive", url)
-    repo.config(delay=0, timeout=5)
+    repo.config(delay=0, timeout=600)
     return repo
 
 

@@ -17,7 +17,7 @@ import pytest
 from recrawl import child_processes
 from recrawl.child_processes import ForkedChild, can_fork, fork
 from recrawl.crawl.visits import reader_pool
-from recrawl.crawl.visits.messages import ReaderConfig, Task
+from recrawl.crawl.visits.messages import ReaderConfig, Task, received
 from recrawl.discover.urls import UrlRules
 
 _ALONE = "from recrawl.child_processes import can_fork; print(can_fork())"
@@ -101,7 +101,7 @@ def test_a_reader_is_forked_where_that_is_safe_and_started_anew_elsewhere(
     assert isinstance(child, ForkedChild) == safe
     ours.send(ReaderConfig(UrlRules()))
     ours.send([Task(7, "http://a.example/", 0.0, "", 200, (), b"", b"<title>News</title>", b"", 0, None, None, True)])
-    (reading,) = ours.recv()
+    (reading,) = received(ours.recv_bytes(), [7])
     assert (reading.ticket, reading.title) == (7, "News")
     ours.close()
     assert child.wait() == 0

@@ -147,3 +147,18 @@ def test_weekdays_are_learned_while_crawling() -> None:
 def test_invalid_parameters_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
         make_policy(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("predicted(window=0)", "window"),
+        ("predicted(method=2d, interval=0)", "interval"),
+        ("predicted(omega=tfidf)", "omega must be one of last, changes, moves, even"),
+        ("predicted(lags=x)", "invalid lags 'x'"),
+        ("predicted(method=3d, lags=9-3)", "invalid lags '9-3'"),
+    ],
+)
+def test_parameters_of_the_features_are_checked(text: str, problem: str) -> None:
+    with pytest.raises(UsageError, match=problem):
+        make_policy(text)

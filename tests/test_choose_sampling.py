@@ -124,14 +124,34 @@ def test_phi_zero_is_random(budget: int, seed: int, phi: str) -> None:
     )
 
 
+@pytest.mark.parametrize("batch", [1, 50])
 @pytest.mark.parametrize("phi", ["1", "0.3"])
-def test_a_fixed_phi_ignores_the_outcome_of_the_sample(phi: str) -> None:
+@pytest.mark.parametrize("leads", ["any", "changed"])
+def test_a_fixed_phi_asks_for_a_change_if_only_changed_samples_lead(leads: str, phi: str, batch: int) -> None:
+    text = f"sampling(d=0, phi={phi}, leads={leads}, batch={batch})"
     for changed in (True, False):
-        leads = 0
-        for seed in range(300):
-            world = run(f"sampling(d=0, phi={phi})", two_directories(), np.full(10, changed), 2, seed)
-            leads += len(world.pages(NEIGHBOUR))
-        assert leads / 300 == pytest.approx(float(phi), abs=0.08)
+        led = sum(len(run(text, two_directories(), np.full(10, changed), 2, s).pages(NEIGHBOUR)) for s in range(300))
+        assert led / 300 == pytest.approx(float(phi) if changed or leads == "any" else 0.0, abs=0.08)
+
+
+@given(st.integers(0, 2**32), st.sampled_from([1, 3, 50]))
+def test_phi_1_for_changed_samples_is_status(seed: int, batch: int) -> None:
+    changed = np.random.default_rng(seed).random(10) < 0.4
+    one, status = (
+        run(f"sampling(d=0, phi={phi}, batch={batch})", two_directories(), changed, 7, seed).pages()
+        for phi in ("1", "status")
+    )
+    assert one == status
+
+
+@given(st.integers(0, 2**32), st.sampled_from(["ha", "wha"]), st.booleans(), st.sampled_from([1, 50]))
+def test_unchanged_samples_lead_nowhere_by_history(seed: int, phi: str, newest: bool, batch: int) -> None:
+    """T §3: neighbours are those of a changed sample, whatever the history says."""
+    text = f"sampling(d=0, phi={phi}, newest={str(newest).lower()}, batch={batch})"
+    policy, book = make_policy(text), two_directories()
+    for when in range(4):
+        note(policy, book, Outcomes(np.arange(10), np.full(10, Outcome.CHANGED, np.int8)), np.full(10, float(when)))
+    assert run(text, book, np.zeros(10), 6, seed).pages(NEIGHBOUR) == []
 
 
 def test_where_the_budget_ends_the_nearest_come_first() -> None:
@@ -139,7 +159,7 @@ def test_where_the_budget_ends_the_nearest_come_first() -> None:
     book.folder[:] = [0, 0, 0, 0, 0, 1, 1, 1, 1]
     book.folders = Directories(np.array([-1, 0]), np.array([0, 1], np.int32))
     for seed in range(40):
-        world = run("sampling(phi=1, d=1)", book, np.zeros(9), 5, seed)
+        world = run("sampling(phi=1, leads=any, d=1)", book, np.zeros(9), 5, seed)
         if world.pages()[0] >= 5:
             assert set(world.pages()[:4]) == {5, 6, 7, 8}
             scores = world.picks[1].score.tolist()
@@ -150,7 +170,7 @@ def test_where_the_budget_ends_the_nearest_come_first() -> None:
 
 def test_at_equal_distance_pages_are_left_out_at_random() -> None:
     book = Book.blank(40)
-    seen = Counter(page for seed in range(60) for page in run("sampling(phi=1)", book, np.zeros(40), 10, seed).pages())
+    seen = Counter(page for seed in range(60) for page in run("sampling(phi=1)", book, np.ones(40), 10, seed).pages())
     assert len(seen) == 40
 
 
@@ -204,7 +224,7 @@ def test_probabilities_are_between_0_and_1() -> None:
 @settings(max_examples=40)
 @given(st.lists(st.lists(st.sampled_from([None, *Outcome]), min_size=5, max_size=5), max_size=8))
 def test_learning_counts_each_pages_own_visits(cycles: list[list[Outcome | None]]) -> None:
-    policy, book = make_policy("sampling(phi=wha)"), Book.blank(5)
+    policy, book = make_policy("sampling(phi=wha, n=visits)"), Book.blank(5)
     book.visits[:2] = book.changes[:2] = 1  # in the repository from the start
     own: list[list[bool]] = [[True]] * 2 + [[]] * 3
     for when, cycle in enumerate(cycles):
@@ -226,7 +246,7 @@ def test_learning_counts_each_pages_own_visits(cycles: list[list[Outcome | None]
 def test_with_all_cycles_the_rates_are_equations_6_and_8_as_printed(cycles: list[list[int | None]]) -> None:
     """A cycle in which the page was not visited, or its visit failed, counts as one without a change."""
     for phi in ("ha", "wha"):
-        policy, book = Sampling(phi=phi, n="cycles"), Book.blank(4)
+        policy, with_newest, book = Sampling(phi=phi, newest=False), Sampling(phi=phi), Book.blank(4)
         book.note(Outcomes(np.arange(4), np.full(4, Outcome.NEW, np.int8)), 0.0)
         for when, cycle in enumerate(cycles, 1):
             seen = {0: 0} | {page + 1: what for page, what in enumerate(cycle) if what is not None}
@@ -236,29 +256,32 @@ def test_with_all_cycles_the_rates_are_equations_6_and_8_as_printed(cycles: list
         for page in range(3):
             changed = [i for i, cycle in enumerate(cycles, 1) if cycle[page] == 1]
             rate = len(changed) / n if phi == "ha" else sum(i / (n * (n + 1) / 2) for i in changed)
-            values = policy._phi(book)
-            assert values is not None
-            assert values[page + 1] == pytest.approx(1 - math.exp(-rate))
+            assert policy._phi(book).changed[page + 1] == pytest.approx(1 - math.exp(-rate))
+            now = [*changed, n + 1]  # eqs. 6 and 8 run to the comparison just made
+            rate = len(now) / (n + 1) if phi == "ha" else sum(i / ((n + 1) * (n + 2) / 2) for i in now)
+            assert with_newest._phi(book).changed[page + 1] == pytest.approx(1 - math.exp(-rate))
 
 
 @pytest.mark.parametrize("phi", ["ha", "wha"])
 def test_only_pages_with_a_history_lead_to_neighbours(phi: str) -> None:
-    policy, book = make_policy(f"sampling(d=0, phi={phi})"), two_directories()
+    text = f"sampling(d=0, phi={phi}, newest=false)"
+    policy, book = make_policy(text), two_directories()
     everything = Outcomes(np.arange(10), np.full(10, Outcome.CHANGED, np.int8))
-    assert run(f"sampling(d=0, phi={phi})", book, np.ones(10), 6, 1).pages(NEIGHBOUR) == []
+    assert run(text, book, np.ones(10), 6, 1).pages(NEIGHBOUR) == []
     for when in range(4):  # the first is the creation
         note(policy, book, everything, np.full(10, float(when)))
-    leads = [len(run(f"sampling(d=0, phi={phi})", book, np.zeros(10), 2, seed).pages(NEIGHBOUR)) for seed in range(500)]
+    leads = [len(run(text, book, np.ones(10), 2, seed).pages(NEIGHBOUR)) for seed in range(500)]
     assert np.mean(leads) == pytest.approx(1 - np.exp(-1), abs=0.07)
 
 
 @pytest.mark.parametrize("phi", ["ha", "wha"])
 def test_the_creation_of_a_page_is_no_change(phi: str) -> None:
-    policy, book = make_policy(f"sampling(d=0, phi={phi})"), two_directories()
+    text = f"sampling(d=0, phi={phi}, newest=false)"
+    policy, book = make_policy(text), two_directories()
     for when, what in enumerate([Outcome.NEW, Outcome.UNCHANGED, Outcome.FAILED]):
         note(policy, book, Outcomes(np.arange(10), np.full(10, what, np.int8)), np.full(10, float(when)))
     for seed in range(20):
-        assert run(f"sampling(d=0, phi={phi})", book, np.ones(10), 6, seed).pages(NEIGHBOUR) == []
+        assert run(text, book, np.ones(10), 6, seed).pages(NEIGHBOUR) == []
 
 
 def star(pages: int) -> LinkGraph:
@@ -329,6 +352,9 @@ def test_it_needs_what_its_parameters_use(text: str, needs: set[str]) -> None:
         "sampling(phi=-0.1)",
         "sampling(phi=nan)",
         "sampling(phi=often)",
+        "sampling(leads=all)",
+        "sampling(n=weeks)",
+        "sampling(newest=2)",
         "sampling(batch=0)",
         "sampling(batch=2.5)",
     ],

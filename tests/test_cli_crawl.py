@@ -79,11 +79,10 @@ def test_summary_as_json(repo: Repo, site: Start) -> None:
 
 
 def test_crawl_with_a_time_limit_continues_later(repo: Repo, site: Start) -> None:
-    web = site(many(12, wait=0.15))
+    web = site(many(12, wait=0.5))
     repo.add(web.url())
-    first = repo.json("crawl", "--for", "1s")
+    first = repo.json("crawl", "--for", "3s")
     assert 0 < first["new"] < 13
-    assert first["seconds"] < 3
     second = repo.json("crawl")
     assert first["new"] + second["new"] == 13
     assert len(set(web.asked())) == 13
@@ -180,8 +179,8 @@ def test_cycle_with_a_time_limit_ends(repo: Repo, site: Start) -> None:
     web = site(many(12))
     repo.crawl(web.url())
     for path in list(web.pages):
-        web[path] = Reply(page("slow"), wait=0.15)
-    first = repo.json("cycle", "--budget", 100, "--for", "1s")
+        web[path] = Reply(page("slow"), wait=0.5)
+    first = repo.json("cycle", "--budget", 100, "--for", "3s")
     assert 0 < first["visits"] < 13
     assert first["finished"] is True
     assert repo.json("cycle", "--budget", 1)["resumed"] is False

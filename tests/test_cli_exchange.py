@@ -76,9 +76,13 @@ def test_listed_pages_of_a_site_that_was_added(repo: Repo, tmp_path: Path, site:
 
 def test_list_of_invalid_lines(repo: Repo, tmp_path: Path) -> None:
     (tmp_path / "rubbish").write_bytes(bytes(range(256)) * 100)
-    told = repo.json("import", tmp_path / "rubbish")
-    assert told["pages"] == 0
-    assert "Traceback" not in repo.run("import", tmp_path / "rubbish").err
+    assert "it has binary data" in repo.run("import", tmp_path / "rubbish", code=2).err
+    (tmp_path / "words.txt").write_text("an ordinary text\nof two lines\n")
+    assert (
+        "2 of its first 2 lines are none, such as 'an ordinary text'"
+        in repo.run("import", tmp_path / "words.txt", code=2).err
+    )
+    assert not repo.pages()
 
 
 def test_export_list(repo: Repo, tmp_path: Path) -> None:

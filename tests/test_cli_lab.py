@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 
 from recrawl.lab.formats.archive import Archive
+from recrawl.lab.synth import KINDS, SyntheticWorld
+from recrawl.operations import members_of
+from recrawl.parameters import SITE_KINDS, Synthesis
 from tests.complaints import complaint, usage
 from tests.world import Repo, command
 
@@ -54,16 +57,26 @@ def test_synth_lists_its_parameters() -> None:
         (["--set", "births"], ["NAME=VALUE"]),
         (["--set", "births=many"], ["births", "many"]),
         (["--kinds", "newz"], ["did you mean 'news'"]),
-        (["--days", "-1"], ["days"]),
         (["--days", "nan"], ["days"]),
-        (["--sites", "0"], ["sites"]),
-        (["--seed", "-1"], ["seed"]),
     ],
     ids=" ".join,
 )
 def test_synth_errors(tmp_path: Path, words: list[str], said: list[str]) -> None:
     complaint(command("lab", "synth", tmp_path / "w.parquet", *words), *said)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [["--days", "-1"], ["--sites", "0"], ["--seed", "-1"]], ids=" ".join)
+def test_synth_out_of_range(tmp_path: Path, words: list[str]) -> None:
+    usage(command("lab", "synth", tmp_path / "w.parquet", *words), words[0])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_options_of_synth_say_the_defaults_of_its_world() -> None:
+    """They are declared for the command line and the API, which load no world."""
+    declared = {name: one.about.default for name, one in members_of(Synthesis).items() if not one.many}
+    assert declared == {name: getattr(SyntheticWorld(), name) for name in declared}
+    assert tuple(KINDS) == SITE_KINDS
 
 
 def test_synth_to_an_impossible_path(tmp_path: Path) -> None:

@@ -33,10 +33,10 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> tuple[Repo, str]:
         return repo, site.url()
 
 
-def on_terminal(repo: Repo, *words: str) -> str:
+def on_terminal(repo: Repo, *words: str, width: int = 250) -> str:
     """The output of a command that believes it writes to a terminal."""
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "250"}
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": str(width)}
     environment.pop("NO_COLOR", None)
     with subprocess.Popen(
         [sys.executable, "-m", "recrawl", "-C", str(repo.folder), *words], stdout=theirs, stderr=theirs, env=environment
@@ -167,3 +167,36 @@ def test_stamp_is_read_back(at: float) -> None:
 @given(st.floats(0, 1e9))
 def test_span_is_short(seconds: float) -> None:
     assert len(span(seconds)) < 12
+
+
+@pytest.fixture(scope="module")
+def long_named(tmp_path_factory: pytest.TempPathFactory) -> tuple[Repo, str]:
+    """A repository with a page whose URL is longer than a terminal is wide."""
+    repo = Repo.create(tmp_path_factory.mktemp("long") / "repo")
+    path = f"/{'/'.join(f'section-{number}' for number in 'abcdefgh')}/the-end-of-it.html"
+    with Site({"/": page("start", path), path: page("a title of several words")}) as site:
+        repo.crawl(site.url())
+        return repo, site.url(path)
+
+
+@pytest.mark.parametrize("verb", ["sites", "pages", "changes", "status", "why --rate"])
+def test_a_table_fits_80_columns(long_named: tuple[Repo, str], verb: str) -> None:
+    """Its first column stays, no heading is cut, and a URL takes one line, shortened in the middle."""
+    repo, url = long_named
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", on_terminal(repo, *verb.split(), width=80)).splitlines()
+    assert max(map(len, shown)) <= 80
+    if verb in ("pages", "changes", "why --rate"):
+        assert [line for line in shown if re.search(r"https?://\S+…\S*it.html", line)], shown
+    if verb == "sites":
+        assert [line for line in shown if url.partition("/section")[0] in line], shown
+    headings = set(" ".join(shown).split())
+    for heading in {"sites": "changes", "pages": "page state visits", "changes": "seen outcome page"}.get(
+        verb, ""
+    ).split():
+        assert heading in headings, shown
+
+
+def test_wide_tables_show_urls_whole(long_named: tuple[Repo, str]) -> None:
+    repo, url = long_named
+    assert url in on_terminal(repo, "pages", "--wide", width=80)
+    assert url in repo.run("pages").out, "and so does a pipe"

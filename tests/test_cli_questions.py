@@ -295,7 +295,8 @@ def test_show_source_is_the_bytes(past: Past) -> None:
 
 
 def test_show_plain_text(past: Past) -> None:
-    assert "plain words <b> here" in past.repo.run("show", past.url("/file")).out
+    assert "plain words <b> here" in past.repo.run("show", past.url("/file"), "--text").out
+    assert "plain words \\<b\\> here" in past.repo.run("show", past.url("/file")).out
 
 
 def test_diff(past: Past) -> None:

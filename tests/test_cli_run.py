@@ -56,15 +56,15 @@ def test_synchronisation_points(repo: Repo, site: Start, sync: str) -> None:
     web = site(many(3))
     repo.crawl(web.url())
     web.forget()
-    result = run(repo, "--every", "2s", "--count", 1, "--budget", 4, "--sync", sync)
+    result = run(repo, "--every", "4s" if sync == "even" else "60s", "--count", 1, "--budget", 4, "--sync", sync)
     assert result.code == 0, result
     times = [one.at for one in web.log if one.path.startswith("/p") or one.path == "/"]
     assert len(times) == 4
     took = max(times) - min(times)
     if sync == "even":
-        assert 1.2 < took < 2.5
+        assert took > 2.4
     else:
-        assert took < 1.0
+        assert took < 30
 
 
 def test_pages_discovered_during_a_cycle_are_visited(repo: Repo, site: Start) -> None:

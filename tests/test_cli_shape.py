@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sqlite3
 import subprocess
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-from recrawl.cli import VERBS
+from recrawl.cli import DAILY, MORE, VERBS
 from tests.complaints import complaint, usage
 from tests.world import Reply, Repo, Result, Site, command, page
 
@@ -62,10 +63,27 @@ def test_the_example_is_valid(repo: Repo, words: list[str]) -> None:
 
 
 def test_help_of_all(repo: Repo) -> None:
+    """What is used daily comes first, one line each; every other command is in one group."""
     shown = repo.run("--help").out
+    assert not {"predict", "rates"} & set(re.findall(r"[a-z]+", shown))
+    lines = shown[shown.index("Daily commands") :].splitlines()
+    assert [line.split()[0] for line in lines[1 : 1 + len(DAILY)]] == list(DAILY)
+    assert sorted([*DAILY, *(verb for verbs in MORE.values() for verb in verbs)]) == sorted(VERBS)
     for verb, text in VERBS.items():
-        assert f"  {verb}" in shown
-        assert text.split()[0] in shown
+        assert verb in re.findall(r"[a-z]+", shown)
+        assert re.search(rf"^  {verb} +{re.escape(text)}$", repo.run("--all").out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("old", "new"), [("predict", "why --chance"), ("rates", "why --rate")])
+def test_old_spellings_go_on_working_and_say_the_new_one(full: Repo, old: str, new: str) -> None:
+    (url, *_) = full.pages()
+    for words in ([url], [url, "--json"]):
+        one, other = full.run(old, *words), full.run(*new.split(), *words)
+        told = f"recrawl: 'recrawl {old}' is 'recrawl {new}' now; the old spelling goes on working\n"
+        assert (one.code, one.err) == (0, other.err + told)
+        assert set(re.findall(r"[a-z_]{4,}", one.out)) == set(re.findall(r"[a-z_]{4,}", other.out))
+    assert f"recrawl {new}" not in full.run(old, "nowhere.example", code=None).err
+    assert "why [OPTIONS]" in full.run(old, "--help").out
 
 
 def test_help_keeps_the_lines_of_a_filter(repo: Repo) -> None:

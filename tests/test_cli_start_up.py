@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from recrawl.cli import VERBS
 from tests.world import Repo, Site, page
 
 HEAVY = (
@@ -24,7 +25,7 @@ HEAVY = (
     "webencodings",
     "numpy.ma",
     "pycurl",
-    "selectolax",
+    "turbohtml",
     "fastwarc",
     "rich",
     "email.utils",
@@ -49,6 +50,20 @@ def test_a_command_that_only_reads_loads_no_heavy_package(tmp_path: Path, comman
     assert sorted(loaded.intersection(HEAVY)) == []
 
 
+@pytest.mark.parametrize("verb", [*(verb for verb in VERBS if verb != "lab"), "lab run", "lab compare", "lab serve"])
+def test_the_help_of_a_command_loads_declarations_only(verb: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", _LOADED, *verb.split(), "--help"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert ended.returncode == 0, ended.stderr[-500:]
+    heavy = {*HEAVY, "numpy", "msgspec", "sqlite3", "recrawl.settings", "recrawl.repository.repository"}
+    assert sorted(_loaded(ended) & heavy) == []
+
+
 @pytest.mark.parametrize("command", ["why", "predict", "rates"])
 def test_a_command_that_explains_loads_one_policy_and_nothing_that_downloads(tmp_path: Path, command: str) -> None:
     """What it plans and estimates with is needed; what visits pages, and all other policies, is not."""
@@ -69,7 +84,7 @@ def test_a_command_that_explains_loads_one_policy_and_nothing_that_downloads(tmp
 
 def test_a_cycle_without_changes_loads_nothing_that_parses_pages(tmp_path: Path) -> None:
     """A crawl too: its readers do."""
-    parsing = {"selectolax", "lxml", "tinycss2", "webencodings", "markdown_it", "recrawl.crawl.visits.reader_process"}
+    parsing = {"turbohtml", "lxml", "tinycss2", "webencodings", "markdown_it", "recrawl.crawl.visits.reader_process"}
     unneeded = {"scipy", "sklearn", "pyarrow", "PIL", "rich", "concurrent.futures", "email.utils", "statistics"}
     with Site({"/": page("home")}) as site:
         repo = Repo.create(tmp_path / "repo")

@@ -66,7 +66,7 @@ def crawled(folder: Path, site: Site, *places: str, **settings: Any) -> Repo:
     if places:
         repo = Repo(folder)
         repo.run("init", *places)
-        repo.config(delay=0, timeout=5, **settings)
+        repo.config(delay=0, timeout=600, **settings)
     else:
         repo = Repo.create(folder, **settings)
     repo.crawl(*(url("/") for url in at.values()))

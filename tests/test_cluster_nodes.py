@@ -142,7 +142,7 @@ def test_a_node_whose_ray_has_ended_is_not_waited_for() -> None:
         began = time.monotonic()
         with pytest.raises(RepositoryError, match=r"Ray does not start at 127\.0\.0\.1"):
             _connect("127.0.0.1:1", node, lambda: False)
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 60
 
 
 def test_a_node_keeps_its_handler_of_sigterm_when_it_connects_to_ray(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from recrawl.child_processes import ChildProcess
 from recrawl.cluster.reader_server import ReaderServer
-from recrawl.crawl.visits.messages import ReaderConfig, Task
+from recrawl.crawl.visits.messages import ReaderConfig, Task, received
 from recrawl.discover.urls import UrlRules
 
 
@@ -20,7 +20,7 @@ def read_title(connection: Connection, title: str) -> None:
     page = f"<title>{title}</title>".encode()
     connection.send(ReaderConfig(UrlRules()))
     connection.send([Task(7, "http://a.example/", 0.0, "", 200, (), b"", page, b"", 0, None, None, True)])
-    (reading,) = connection.recv()
+    (reading,) = received(connection.recv_bytes(), [7])
     assert (reading.ticket, reading.title) == (7, title)
 
 
@@ -31,7 +31,7 @@ def children(pid: int) -> list[int]:
 
 def soon(condition: Callable[[], bool]) -> bool:
     """Whether it is so within ten seconds."""
-    until = time.monotonic() + 10
+    until = time.monotonic() + 120
     while not condition() and time.monotonic() < until:
         time.sleep(0.01)
     return condition()

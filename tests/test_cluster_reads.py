@@ -122,7 +122,7 @@ REFUSED = {
     "warcs.clear_stored", "warcs.set_stored", "pushes.await_visit", "pushes.count_claim",
     "pushes.keep_sources", "pushes.remove", "pushes.remove_awaited", "pushes.remove_awaited_before",
     "pushes.set_score", "checks.mark_lost", "checks.mark_requisites_lost", "checks.mark_screenshots_lost",
-    "checks.repair", "checks.set_length",
+    "checks.repair", "checks.set_length", "pages.set_copies", "pages.set_sketches", "visits.tell_once",
 }  # fmt: skip
 """What the workers of shards alone write."""
 ALSO_UNORDERED = {"checks.indexed_pages", "checks.versions_of"}
@@ -319,7 +319,7 @@ def test_a_search_asks_every_shard_and_says_which_did_not_answer(crawled: Crawle
             assert some.err == "not all pages were searched: shard 1 did not answer\n"
             with socket.create_server(("127.0.0.1", 0)) as silent:
                 cluster.set_fact(address_name(1), f"http://127.0.0.1:{silent.getsockname()[1]}/search")
-                late = search_shards(layout, {"query": "otter"}, range(2), limit=9, seconds=0.5)
+                late = search_shards(layout, {"query": "otter"}, range(2), limit=9, seconds=5.0)
                 assert ([hit.url for hit in late], late.unanswered) == ([left.url("/1")], (1,))
             with SearchServer(cluster, 1, base / "work1") as server:
                 for word in ("walrus", "otter", "root", "seal", "nothing"):

@@ -67,6 +67,35 @@ def test_a_crawl_and_a_cycle_over_two_shards(tmp_path: Path, new_cluster: NewClu
     assert (cycle["unchanged"], cycle["changed"], cycle["visits"]) == (12, 4, 16)
 
 
+def archives(layout: Layout) -> int:
+    """How many archive files all shards have put into the object store."""
+    counts = []
+    for shard in range(layout.shards):
+        with closing(PostgresStore(postgres_target(layout.store_of(shard)))) as store:
+            counts.append(len(store.warcs.names()))
+    return sum(counts)
+
+
+def test_visits_are_committed_by_size_and_time_however_many_rounds_a_cycle_has(
+    tmp_path: Path, new_cluster: NewCluster
+) -> None:
+    """Each commit puts an archive file: nine visits in nine rounds need one for each shard."""
+    layout, folder = new_cluster(2), tmp_path / "cluster"
+    with Site() as site:
+        one, two = (functools.partial(site.url, host=host) for host in HOSTS)
+        paths = [f"/{n}" for n in range(6)]
+        site.pages |= {"/": page("root", *paths)} | {path: page(f"walrus {path}") for path in paths}
+        clusters.configure(folder, one("/"), two("/"))
+        with clusters.working(ClusterCoordinator(layout), *clusters.workers(layout, tmp_path / "work")):
+            clusters.run(layout, folder, "crawl")
+            before = archives(layout)
+            for path in paths:
+                site[path] = page(f"otter {path}")
+            report = clusters.run(layout, folder, "cycle", policy="shock(batches=9)", budget=9)
+    assert report.visits == 9
+    assert archives(layout) - before <= 4  # one for each shard, and more only where it took longer than 5 s
+
+
 def test_a_cycle_that_is_stopped_goes_on_with_its_own_policy_and_budget(
     tmp_path: Path, new_cluster: NewCluster
 ) -> None:

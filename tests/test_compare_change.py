@@ -16,7 +16,7 @@ from recrawl.compare.divergence import divergence
 from recrawl.compare.edits import matches
 from recrawl.compare.significance import significant, significant_many
 from recrawl.compare.terms import Vocabulary, counts
-from recrawl.compare.words import words
+from recrawl.words import words
 
 TEXTS = st.lists(st.sampled_from("abcde"), max_size=40).map(" ".join)
 LONG = st.lists(st.sampled_from("aaabbcdef"), max_size=200).map(" ".join)

@@ -126,9 +126,16 @@ def test_a_hostile_page_is_scanned_in_linear_time() -> None:
     ("text", "codec", "encoding"),
     [
         (RUSSIAN, "cp1251", "windows-1251"),
-        (RUSSIAN, "koi8-r", "koi8-r"),
+        (RUSSIAN, "koi8-r", "koi8-u"),  # the same letters, and more
+        (RUSSIAN, "iso8859-5", "iso-8859-5"),
+        (RUSSIAN, "cp866", "ibm866"),
         (JAPANESE, "cp932", "shift_jis"),
         (JAPANESE, "euc-jp", "euc-jp"),
+        ("กรุงเทพมหานครเป็นเมืองหลวงของประเทศไทย", "cp874", "windows-874"),
+        ("Zażółć gęślą jaźń, książka w bibliotece jest nowa.", "iso-8859-2", "iso-8859-2"),
+        ("İstanbul'da güneşli bir gün, şehir çok güzel ve ışıklı.", "cp1254", "windows-1254"),
+        ("هذا كتاب جديد من المكتبة في المدينة", "iso8859-6", "iso-8859-6"),
+        ("Šodien pilsētā ir saulains laiks, un bērni spēlējas parkā līdz vēlam vakaram.", "cp1257", "windows-1257"),
     ],
 )
 def test_detection_without_any_label(text, codec, encoding):
@@ -181,3 +188,30 @@ def test_every_label_gives_clean_text(body, label):
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\ufeff"), max_size=200))
 def test_utf8_comes_back(text):
     assert decode(text.encode(), "text/html; charset=utf-8").text == text
+
+
+@pytest.mark.parametrize(
+    ("label", "codec", "text"),
+    [
+        ("shift_jis", "cp932", "①は～株式会社㈱髙島屋"),  # NEC's and IBM's letters
+        ("euc-jp", "euc_jp", "日本語の頁"),
+        ("euc-kr", "cp949", "똠방각하 펲시콜라"),  # syllables of the unified Hangul code
+        ("big5", "big5hkscs", "香港嘅天氣好靚"),  # letters of Hong Kong
+        ("gbk", "gb18030", "朱镕基说：天气很好"),
+        ("gb2312", "gbk", "朱镕基"),  # pages that state the small set and use the large one
+        ("tis-620", "cp874", "กรุงเทพ “มหานคร”"),
+        ("iso-8859-9", "cp1254", "İstanbul’da “gün”"),
+        ("windows-1256", "cp1256", "هذا كتاب جديد"),
+        ("iso-8859-8-i", "iso8859_8", "ספר חדש"),
+        ("koi8-u", "koi8_u", "Київ і Львів"),
+        ("iso-2022-jp", "iso2022_jp", "日本語"),
+    ],
+)
+def test_legacy_encodings_are_decoded_as_browsers_do(label: str, codec: str, text: str) -> None:
+    found = decode(text.encode(codec), f"text/html; charset={label}")
+    assert found.text == text
+
+
+def test_the_euro_sign_of_gbk_and_a_short_u_of_koi8() -> None:
+    assert decode(b"<p>\x80 100", "text/html; charset=gbk").text == "<p>€ 100"
+    assert decode(b"\xf7\xc1\xae\xd2\xc1", "text/html; charset=koi8-u").text == "Ваўра"

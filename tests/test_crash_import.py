@@ -20,18 +20,18 @@ _START = 1_600_000_000
 _DAY = 86400
 _PAGES, _VERSIONS = 30, 9
 
-# The command as it is, but the process kills itself when it is about to parse the n-th version.
+# The command as it is, but the process kills itself when it is about to have the n-th version read.
 _KILLED_AT = """
 import os, signal, sys
 from recrawl.cli import invoke
-from recrawl.crawl.visits.reader_process import TaskReader
-left, read = [int(sys.argv[1])], TaskReader.read
-def counted(self, task):
+from recrawl.crawl import importer
+left, read = [int(sys.argv[1])], importer.read_one
+def counted(*given):
     left[0] -= 1
     if left[0] == 0:
         os.kill(os.getpid(), signal.SIGKILL)
-    return read(self, task)
-TaskReader.read = counted
+    return read(*given)
+importer.read_one = counted
 sys.exit(invoke(sys.argv[2:]))
 """
 
@@ -95,7 +95,7 @@ def test_a_page_that_is_only_known_by_links_gets_its_history(tmp_path: Path, his
 
 
 def test_a_version_that_cannot_be_parsed_is_a_failed_visit(tmp_path: Path) -> None:
-    deep = b"<div>" * 100_000
+    deep = b"<p>a" + b"".join(b"<i a%d>" % i for i in range(100)) + b"<p>x</p>" * 2_000
     good = b"<p>good"
     head = (("Content-Type", "text/html"),)
     parts = [

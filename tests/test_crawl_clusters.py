@@ -22,7 +22,7 @@ from tests.crashes import SMALL, Bench, ask, choices, image, judge
 from tests.world import Repo
 
 _DAY = 86400.0
-_POLICY = "sampling(neighbours=clusters, d=0, phi=1)"
+_POLICY = "sampling(neighbours=clusters, d=0, phi=1, leads=any)"
 
 
 @pytest.fixture(scope="module")

@@ -82,7 +82,7 @@ def test_sitemaps_that_never_answer_do_not_hold_off_the_first_crawl(repo: Repo, 
     here = site(star())
     many_sitemaps(here)
     here.every = lambda asked: Reply(wait=60) if asked.path.endswith(".xml") else None
-    repo.config(timeout=1, stall=1, patience=0.2)
+    repo.config(timeout=15, stall=15, patience=0.2)
     repo.crawl(here.url("/"))
     assert live(repo, here) == {"/", *NAMES}
     assert len([one for one in here.log if one.path.endswith(".xml")]) == 1

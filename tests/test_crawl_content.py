@@ -54,7 +54,7 @@ def test_a_new_banner_on_every_page_is_no_change_but_its_versions_are_kept(crawl
     versions = repo.json("log", url)
     assert len(versions) == 2
     assert versions[0]["content"] is False
-    assert "renovation" in repo.run("show", url).out
+    assert "renovation" in repo.run("show", url, "--text").out
 
 
 def test_visits_that_found_only_the_frame_changed_are_counted_apart(crawled: tuple[Repo, Site]):

@@ -201,7 +201,8 @@ def test_the_cause_is_named_everywhere(
     repo: Repo, site: Start, plain: socket.socket, kind: str, word: Failure, detail: str
 ) -> None:
     silent = site({"/robots.txt": Reply(b"", wait=30)})
-    repo.config(timeout=1, stall=1)
+    if kind == "timeout":
+        repo.config(timeout=1, stall=1)
     url = {
         "dns": "http://no-such-host.invalid/",
         "tls": f"https://127.0.0.1:{plain.getsockname()[1]}/",

@@ -14,7 +14,8 @@ import pytest
 from recrawl.book import Book
 from recrawl.crawl import cycles
 from recrawl.crawl.options import Spending
-from recrawl.crawl.state.limits import ByteBudget, expected_bytes, visits_of
+from recrawl.crawl.state.limits import expected_bytes, visits_of
+from recrawl.crawl.visits.machine import ByteBudget
 from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import SyntheticWorld, write
 from tests.crashes import SMALL, Bench, choices, judge
@@ -174,11 +175,10 @@ def test_what_a_page_will_bring() -> None:
 
 def test_a_server_gets_no_more_than_its_pace_allows_in_the_time(repo: Repo, two: tuple[Site, Site]) -> None:
     repo.config(delay=0.3)
-    summary = repo.cycle(10, "--for", "2s")
-    most = 1 + 2.0 / 0.3
-    assert summary["visits"] >= 8, "both servers were asked side by side"
-    assert max(asked(*two)) <= most
-    assert min(asked(*two)) >= 3
+    summary = repo.cycle(20, "--for", "2s")
+    assert 0 < summary["visits"] <= sum(asked(*two))
+    assert max(asked(*two)) <= 1 + 2.0 / 0.3
+    assert min(asked(*two)) >= 1, "both servers were asked side by side"
 
 
 def test_a_crawl_delay_counts_in_the_plan(repo: Repo, two: tuple[Site, Site]) -> None:
@@ -265,13 +265,13 @@ def test_a_cycle_with_limits_that_crashed_makes_the_same_choices(bench: Bench, t
     folder = bench.create(tmp_path / "repo")
     bench.crawl(folder)
     bench.clock.advance(86400.0)
-    spending = Spending(bytes=60_000.0, site_share=0.6, reserve_new=0.1)
+    spending = Spending(bytes=60_000.0, site_share="0.6", reserve_new=0.1)
     snapshots = Snapshots(folder, tmp_path, every=3)
     watched = cycles.Controls(progress=snapshots)
     number = bench.cycle(folder, "shock(explore=0)", 30, watched, spending=spending, **SMALL).cycle.id
     judge(folder)
     assert 5 < len(choices(folder, number)) <= 30
-    for crashed in snapshots.some(2):
+    for crashed, _ in snapshots.some(2):
         before = choices(crashed, number)
         bench.cycle(crashed, "round-robin", 3)  # whatever is said now, it goes on as it began
         judge(crashed)

@@ -58,16 +58,16 @@ def test_many_items_come_in_order_of_rank() -> None:
 
 def test_resources_and_retries_come_first() -> None:
     lanes = Lanes(delay=0.0, order=lambda items: items.astype(float))
-    for item in (3, 9, -2, 5):
+    for item in (3, 9, "robots.txt", 5):
         lanes.push(1, item)
     lanes.push_front(1, 4)
     lanes.push_last(1, 8)
-    assert lanes.upcoming(1, 9) == [4, -2, 9, 5, 3, 8]
+    assert lanes.upcoming(1, 9) == [4, "robots.txt", 9, 5, 3, 8]
     popped = []
     while (turn := lanes.pop(0.0)) is not None:
         popped.append(turn[1])
         lanes.done(1, 0.0)
-    assert popped == [4, -2, 9, 5, 3, 8]
+    assert popped == [4, "robots.txt", 9, 5, 3, 8]
 
 
 # -- the ranks ---------------------------------------------------------------------------------------------------

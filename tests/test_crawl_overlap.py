@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ _CYCLE = ("cycle", "--budget", "8", "--policy", "overlapping_policy:Overlapping"
 def _held(web: Site, go: threading.Event) -> None:
     """From now on the slow server answers when `go` comes."""
 
-    def every(asked: Asked) -> Reply | None:
+    def every(asked: Asked) -> bytes | Reply | None:
         kept = web.pages.get(asked.path)
         if asked.host == SLOW and isinstance(kept, bytes):
             return Reply(kept, until=go)
@@ -87,7 +88,7 @@ def test_the_next_batch_starts_before_the_slow_server_has_answered(repo: Repo, w
     original = web.every
     under_way: list[int] = []
 
-    def every(asked: Asked) -> Reply | None:
+    def every(asked: Asked) -> bytes | Reply | None:
         if asked.host == FAST and len(set(_fast(web))) == 4:
             under_way.append(asked.beside)
             go.set()
@@ -117,7 +118,7 @@ def test_one_of_many_awaited_pages_does_not_keep_the_others_waiting(repo: Repo, 
     _held(web, go)
     original = web.every
 
-    def every(asked: Asked) -> Reply | None:
+    def every(asked: Asked) -> bytes | Reply | None:
         if asked.host == FAST and len(set(_fast(web))) == 10:
             go.set()
         return original(asked) if original else None
@@ -135,7 +136,7 @@ def test_a_cycle_killed_while_batches_overlap_makes_the_same_choices(repo: Repo,
     _held(web, go)
     original = web.every
 
-    def every(asked: Asked) -> Reply | None:
+    def every(asked: Asked) -> bytes | Reply | None:
         if asked.host == FAST and len(set(_fast(web))) == 4:
             later.set()
             return Reply(page("An answer for nobody"), until=go)
@@ -144,6 +145,11 @@ def test_a_cycle_killed_while_batches_overlap_makes_the_same_choices(repo: Repo,
     web.every = every
     process = repo.start(*_CYCLE)
     assert later.wait(120), "the last batch was never asked for"
+    recorded = "SELECT count(*) FROM visits WHERE cycle = (SELECT max(id) FROM cycles)"
+    pause, ends = threading.Event(), time.monotonic() + 60
+    while repo.sql(recorded) != [(3,)]:  # committed by time, while the last batch is under way
+        assert time.monotonic() < ends, "what had answered was not committed"
+        pause.wait(0.1)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     (number,) = (cycle for (cycle,) in repo.sql("SELECT id FROM cycles WHERE kind = 'cycle'"))

@@ -171,7 +171,7 @@ HUNGRY = b"<script>const all = []; for (let n = 0; n < 400; n++) all.push(new Ui
 
 
 def test_a_page_that_hangs_or_takes_all_memory_costs_only_itself(tmp_path: Path) -> None:
-    repo = Repo.create(tmp_path / "repo", render="always", render_seconds=3, change="text", requisite_hours=1)
+    repo = Repo.create(tmp_path / "repo", render="always", render_seconds=20, change="text", requisite_hours=1)
     bad = {"/loop": page("A loop.") + b"<script>for (;;) ;</script>", "/b": APP, "/hungry": page("Hungry.") + HUNGRY}
     with Site({**app("Fine."), **bad}) as site:
         site["/start"] = page("Start", "/loop", "/hungry", "/b")
@@ -187,7 +187,7 @@ def test_a_page_that_hangs_or_takes_all_memory_costs_only_itself(tmp_path: Path)
 
 
 def test_a_failed_rendering_of_the_same_bytes_is_no_change(tmp_path: Path) -> None:
-    repo = Repo.create(tmp_path / "repo", render="always", render_seconds=2, change="text", requisite_hours=1)
+    repo = Repo.create(tmp_path / "repo", render="always", render_seconds=20, change="text", requisite_hours=1)
     with Site(app("Fine.")) as site:
         site["/notes.txt"] = text("no page of a browser")
         repo.crawl(site.url("/"), site.url("/notes.txt"))

@@ -220,7 +220,7 @@ def test_what_is_no_requisite_is_not_kept(tmp_path: Path) -> None:
 
 
 def test_a_stylesheet_that_is_hard_to_read_costs_only_itself(tmp_path: Path) -> None:
-    repo = Repo.create(tmp_path / "repo", parse_seconds=0.5)
+    repo = Repo.create(tmp_path / "repo", parse_seconds=60.0)
     hard = "a { b: url(c) }" * 100_000
     with Site({"/": styled("Home", "/a"), "/a": page("A"), "/s.css": css(hard)}) as site:
         assert repo.crawl(site.url("/"))["new"] == 2

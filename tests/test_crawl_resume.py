@@ -7,11 +7,15 @@ behind. The engine itself runs to its end and shows what should have come of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from recrawl.choose import make_policy
+from recrawl.choose.protocol import Choice
 from recrawl.crawl import cycles
 from recrawl.crawl.state.load_book import load_book
 from recrawl.crawl.tally import RunCounts
@@ -46,21 +50,45 @@ def crawled(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+Batches = list[tuple[list[int], list[float]]]
+"""The choices of a policy: pages and scores of each batch."""
+
+
+def noted_batches(monkeypatch: pytest.MonkeyPatch, policy: str) -> Batches:
+    """The batches that policies of this kind make from now on."""
+    kind, batches = type(make_policy(policy)), Batches()
+    original = kind.cycle
+
+    def cycle(self: Any, book: Any, budget: int, rng: np.random.Generator) -> Choice:
+        choice = original(self, book, budget, rng)
+        seen: Any = None
+        with suppress(StopIteration):
+            while True:
+                picks = choice.send(seen)
+                batches.append((picks.pages.tolist(), picks.score.tolist()))
+                seen = yield picks
+
+    monkeypatch.setattr(kind, "cycle", cycle)
+    return batches
+
+
 class Snapshots:
     """Takes an image of a repository at every n-th report of the engine."""
 
-    def __init__(self, folder: Path, target: Path, every: int) -> None:
+    def __init__(self, folder: Path, target: Path, every: int, made: Batches | None = None) -> None:
+        """`made` are the batches of a cycle, as the policy makes them."""
         self.folder, self.target, self.every = folder, target, every
+        self.made: Batches = [] if made is None else made
         self.reports = 0
-        self.images: list[Path] = []
+        self.images: list[tuple[Path, Batches]] = []
 
     def __call__(self, _tally: RunCounts) -> None:
         self.reports += 1
         if self.reports % self.every == 0:
-            self.images.append(image(self.folder, self.target / f"image-{len(self.images)}"))
+            self.images.append((image(self.folder, self.target / f"image-{len(self.images)}"), self.made.copy()))
 
-    def some(self, most: int) -> list[Path]:
-        """A few of them, evenly."""
+    def some(self, most: int) -> list[tuple[Path, Batches]]:
+        """A few of them, evenly, each with the batches that were made by then."""
         assert len(self.images) >= 3, "the run was too short to crash"
         return self.images[:: -(-len(self.images) // most)]
 
@@ -85,7 +113,7 @@ def test_a_crawl_that_crashed_goes_on(bench: Bench, tmp_path: Path) -> None:
     snapshots = Snapshots(folder, tmp_path, every=4)
     bench.crawl(folder, cycles.Controls(progress=snapshots), **SMALL)
     judge(folder)
-    for crashed in snapshots.some(4):
+    for crashed, _ in snapshots.some(4):
         before = ask(crashed, "SELECT page, outcome, at FROM visits")
         summary = bench.crawl(crashed)
         assert (summary.resumed, summary.finished) == (True, True)
@@ -96,23 +124,29 @@ def test_a_crawl_that_crashed_goes_on(bench: Bench, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("policy", [_RANDOM, "round-robin(order=shuffled)", "shock"])
-def test_a_cycle_that_crashed_makes_the_same_choices(bench: Bench, crawled: Path, tmp_path: Path, policy: str) -> None:
+def test_a_cycle_that_crashed_makes_the_same_choices(
+    bench: Bench, crawled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str
+) -> None:
+    """All choices that were made before the crash are made again, in the same batches, recorded or not."""
+    batches = noted_batches(monkeypatch, policy)
     bench.clock.set(bench.archive.start + 2 * _DAY)
     folder = image(crawled, tmp_path / "repo")
-    snapshots = Snapshots(folder, tmp_path, every=3)
+    snapshots = Snapshots(folder, tmp_path, every=3, made=batches)
     number = bench.cycle(folder, policy, 50, cycles.Controls(progress=snapshots), **SMALL).cycle.id
     judge(folder)
     assert len(choices(folder, number)) == 50
-    for crashed in snapshots.some(3):
+    for crashed, made in snapshots.some(3):
         before = choices(crashed, number)
         bench.clock.advance(60)  # it is resumed later, and still knows only what it knew
+        batches.clear()
         summary = bench.cycle(crashed, "round-robin", 3)
+        assert batches[: len(made)] == made, "other batches were chosen"
         assert (summary.resumed, summary.finished, summary.cycle.id) == (True, True, number)
         judge(crashed)
         after = choices(crashed, number)
         assert before.items() <= after.items()
         assert len(after) == 50
-        if policy != "shock":  # its batches overlap: later ones depend on how fast servers answer
+        if policy != "shock":  # what it is told with the batches after the crash depends on how fast servers answer
             assert after == choices(folder, number)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import signal
 import socket
 import sqlite3
@@ -32,6 +31,7 @@ from recrawl.model import Failure, Outcome, State
 from recrawl.record.schema.migrations import migrate
 from recrawl.repository.results.failures import FAILURES
 from recrawl.settings import SETTINGS, load
+from tests.base_install import base_environment
 from tests.warm_commands import WarmCommands
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,6 +40,9 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *s
 BY_HAND = [page for page in PAGES if page.name not in reference.PAGES or page.parent.name != "reference"]
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DAY = 86400.0
+TELL_FAILED = """trap 'echo "[failed] $BASH_COMMAND"' ERR"""
+"""What tells, after the output of a command of a script, that it failed."""
+MISSING = re.compile(r"recrawl: this needs the package \S+, which is not installed: \S+ -m pip install '.*\[(\w+)\]'$")
 
 
 def blocks(page: Path, kind: str) -> list[str]:
@@ -210,10 +213,28 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmCommands]:
         yield warm
 
 
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmCommands]:
+    """Commands of a base install: without the packages of the extras."""
+    folder = tmp_path_factory.mktemp("base")
+    with WarmCommands(folder, base_environment(folder)) as warm:
+        yield warm
+
+
 @pytest.fixture
 def tools(tmp_path: Path, warm: WarmCommands) -> Path:
-    """A folder of commands: recrawl, which lets itself be pointed at this machine, and a wait for a server."""
-    folder = tmp_path / "bin"
+    """A folder of commands of an installation with all extras."""
+    return tools_of(warm, tmp_path / "bin")
+
+
+@pytest.fixture
+def base_tools(tmp_path: Path, base: WarmCommands) -> Path:
+    """The same of a base install."""
+    return tools_of(base, tmp_path / "base")
+
+
+def tools_of(warm: WarmCommands, folder: Path) -> Path:
+    """Two commands: recrawl, which lets itself be pointed at this machine, and a wait for a server."""
     folder.mkdir()
     real = f'"{warm.client}" "$@"'
     (folder / "recrawl").write_text(
@@ -260,6 +281,12 @@ def run(command: list[str], folder: Path, tools: Path) -> tuple[int, str]:
         return code, output.read()
 
 
+def made(folder: Path) -> Path:
+    """A new folder."""
+    folder.mkdir()
+    return folder
+
+
 def script_of(page: Path, site: str) -> str:
     """The page's commands, for this machine."""
     with socket.socket() as free:
@@ -271,17 +298,27 @@ def script_of(page: Path, site: str) -> str:
 
 
 @pytest.mark.parametrize("page", [page for page in those_with("sh test") if page.parent != ROOT], ids=name_of)
-def test_shell_examples_run(page: Path, tmp_path: Path, tools: Path, example_org: str) -> None:
-    folder = tmp_path / "here"
-    folder.mkdir()
-    code, output = run([shutil.which("sh") or "sh", "-ex", "-c", script_of(page, example_org)], folder, tools)
+def test_shell_examples_run(page: Path, tmp_path: Path, tools: Path, base_tools: Path, example_org: str) -> None:
+    """In a base install. A command that needs an extra names it there, and so does the page; it runs with all."""
+    output = run(
+        ["bash", "-c", f"{TELL_FAILED}\n{script_of(page, example_org)}"], made(tmp_path / "in_base"), base_tools
+    )[1]
+    failed = re.findall(r"^(.*)\n\[failed\] (.*)$", output, re.MULTILINE)
+    if not failed:
+        return
+    assert MISSING.search(failed[0][0]), output[-3000:]
+    for said, command in failed:
+        missing = MISSING.search(said)
+        assert missing or "there is no " in said or "does not exist" in said, (command, said)
+        assert not missing or f"[{missing[1]}]" in page.read_text(), f"{command}: the page does not say what it needs"
+    code, output = run(["bash", "-ex", "-c", script_of(page, example_org)], made(tmp_path / "here"), tools)
     assert code == 0, output[-3000:]
 
 
-def test_the_read_me_does_what_it_says(tmp_path: Path, tools: Path, example_org: str) -> None:
+def test_the_read_me_does_what_it_says(tmp_path: Path, base_tools: Path, example_org: str) -> None:
     """Its commands end with a copy that has versions, changes and a difference to show."""
     script = script_of(ROOT / "README.md", example_org)
-    code, output = run(["sh", "-e", "-c", script + "\nrecrawl status\nrecrawl changes | wc -l"], tmp_path, tools)
+    code, output = run(["sh", "-e", "-c", script + "\nrecrawl status\nrecrawl changes | wc -l"], tmp_path, base_tools)
     assert code == 0, output[-3000:]
     assert re.search(r"crawl 0: \d+ visits in .*: \d+ new", output)
     assert re.search(r"cycle 1: \d+ visits in .* changed", output)

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from selectolax.lexbor import LexborHTMLParser
 
 from recrawl.compare.change_prior import FURTHEST, LARGEST, _weights, change_prior, change_priors, features
 from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.text import plain, visible
 from recrawl.crawl.visits import results
-from recrawl.crawl.visits.pending import PendingVisit, Prefetch
+from recrawl.crawl.visits.machine import PageVisit
+from recrawl.crawl.visits.prefetch import Prefetch
 from recrawl.crawl.visits.shared_text import SharedTexts
 from recrawl.discover.requisites import Requisites, _add_link, _FoundUrls, absolute, of_page
 from recrawl.discover.stylesheets import style_urls
@@ -61,11 +61,11 @@ def test_links_to_parent_folders_are_joined_as_the_parser_joins_them(folders: st
 @given(SOUP, st.sampled_from([RequisiteLevel.CSS, RequisiteLevel.ALL]))
 def test_stylesheets_are_those_that_selectors_find(html: str, level: RequisiteLevel) -> None:
     tree, url = parse(html), "https://a.example/p/"
-    node = tree.css_first("base[href]")
-    found = _FoundUrls(url if node is None else absolute(node.attributes.get("href") or "", url) or url)
-    for element in tree.css("link[rel], style"):
+    node = tree.select_one("base[href]")
+    found = _FoundUrls(url if node is None else absolute(node.attr("href") or "", url) or url)
+    for element in tree.select("link[rel], style"):
         if element.tag == "style":
-            found.add_style(style_urls(element.text()), level)
+            found.add_style(style_urls(element.text), level)
         else:
             _add_link(found, element, level)
     assert of_page(tree, url, level) == Requisites(*found.requisites())
@@ -73,11 +73,11 @@ def test_stylesheets_are_those_that_selectors_find(html: str, level: RequisiteLe
 
 @given(SOUP)
 def test_the_text_is_that_of_all_text_nodes(html: str) -> None:
-    tree = LexborHTMLParser(html)
-    for node in tree.css("script, style, noscript"):
+    tree = parse(html)
+    for node in tree.select("script, style, noscript"):
         node.decompose()
-    root = tree.body or tree.css_first("frameset")
-    assert visible(parse(html)) == ("" if root is None else " ".join(root.text(separator=" ").split()))
+    root = tree.find("body") or tree.find("frameset")
+    assert visible(parse(html)) == ("" if root is None else " ".join(" ".join(root.strings).split()))
 
 
 @given(
@@ -136,7 +136,8 @@ def test_requisites_come_with_the_rows_of_pages(store: SqliteStore) -> None:
     store.db.set_trace_callback(asked.append)
     while (turn := lanes.pop(0.0)) is not None:
         page = turn[1]
-        assert ahead.visit(page, 0, None, (None, None)).needs == (None if page % 2 else (1, bytes([page % 250])))
+        ahead.take(page, 0)
+        assert ahead.needs(page) == (None if page % 2 else (1, bytes([page % 250])))
         lanes.done(0, 0.0, status=200)
     assert len(asked) == 9  # rows, hints and requisites, a hundred pages at a time
 
@@ -149,27 +150,24 @@ def test_a_table_of_any_length_is_read_to_its_end(store: SqliteStore) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 3)), max_size=60))
 def test_the_brake_is_that_of_counting_all_recent_pages_at_every_visit(visits: list[tuple[int, int]]) -> None:
-    with closing(SqliteStore(Path(":memory:"), create=True)) as store:
-        texts, stored = SharedTexts(store), {page: bytes([100 + page]) for page in range(13)}
-        recent: dict[int, tuple[bytes, bytes]] = {}
-        brake = b""
-        for page, number in visits:
-            digest = bytes([number]) if number else stored[page]
-            before, former = stored[page], recent.pop(page, (b"", b""))[1]
-            recent[page] = (digest, former if before == digest else before)
-            same = [it for it, (text, _) in recent.items() if text == digest]
-            expected: list[int] = []
-            if brake:
-                if 4 * sum(text == brake for text, _ in recent.values()) < len(recent):
-                    brake = b""
-                expected = [page] if digest == brake else []
-            elif len({was for text, was in recent.values() if text == digest and was}) >= 5 and 2 * len(same) > len(
-                recent
-            ):
-                brake, expected = digest, same
-            assert texts.refuses(0, page, digest, before, lambda: 0.0, "") == expected
-            if not expected:
-                stored[page] = digest
+    texts, stored = SharedTexts(), {page: bytes([100 + page]) for page in range(13)}
+    recent: dict[int, tuple[bytes, bytes]] = {}
+    brake = b""
+    for page, number in visits:
+        digest = bytes([number]) if number else stored[page]
+        before, former = stored[page], recent.pop(page, (b"", b""))[1]
+        recent[page] = (digest, former if before == digest else before)
+        same = [it for it, (text, _) in recent.items() if text == digest]
+        expected: list[int] = []
+        if brake:
+            if 4 * sum(text == brake for text, _ in recent.values()) < len(recent):
+                brake = b""
+            expected = [page] if digest == brake else []
+        elif len({was for text, was in recent.values() if text == digest and was}) >= 5 and 2 * len(same) > len(recent):
+            brake, expected = digest, same
+        assert texts.refuses(0, page, digest, before, 0.0, "") == expected
+        if not expected:
+            stored[page] = digest
 
 
 @given(
@@ -183,7 +181,7 @@ def test_the_short_row_of_an_unchanged_page_says_what_the_whole_row_says(
     before = unvisited(7)._replace(
         state=int(state), failures=failures, misses=misses, target=target, payload=b"p" * 20, etag=stored, visits=3
     )
-    visit = PendingVisit(7, "http://a.example/", 0, 0, 0, before, None, None, "http://a.example/")
+    visit = PageVisit(7, "http://a.example/", 0, 0, 0, before, None, None, "http://a.example/")
     answer = Answer.made(visit.url, status, [("ETag", sent)] if sent else [], at=9.0)
     row = results.unchanged(visit, 1, 1, answer).state
     whole = results._back(before, answer, before.quiet + 1 if status == 304 else 0)

@@ -31,7 +31,7 @@ def test_time_in_which_nobody_listens_is_not_the_servers(monkeypatch: pytest.Mon
         try:
             client.wait(0.0)
             watch.ahead += 3600.0  # before the request: not of its time
-            client.start(1, Request(site.url("/"), allow_private=True))
+            client.start(1, Request(site.url("/"), private=True))
             answers = client.wait(0.0)
             assert answers == []
             before = client._away
@@ -51,7 +51,7 @@ def test_time_in_which_we_were_busy_is_taken_off(monkeypatch: pytest.MonkeyPatch
     with Site({"/": page("Hello")}) as site:
         client = Client(agent="test")
         try:
-            client.start(1, Request(site.url("/"), allow_private=True))
+            client.start(1, Request(site.url("/"), private=True))
             watch.ahead += 3600.0
             while not (answers := client.wait(1.0)):
                 pass

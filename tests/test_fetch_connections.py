@@ -16,7 +16,7 @@ def _after_two_rounds(site: Site) -> int:
     client = Client(agent="test")
     try:
         for ticket in [*range(HOSTS), *range(HOSTS)]:
-            client.start(ticket, Request(site.url("/", f"h{ticket}.localhost"), allow_private=True))
+            client.start(ticket, Request(site.url("/", f"h{ticket}.localhost"), private=True))
             while not (answers := client.wait(1.0)):
                 pass
             assert answers[0][1].status == 200

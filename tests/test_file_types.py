@@ -9,10 +9,10 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from selectolax.lexbor import LexborHTMLParser
 
 from recrawl.compare.noise.filters import Noise
 from recrawl.compare.parsing import file_types
+from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.file_types import hypertext, lines_of
 from recrawl.compare.parsing.text import visible
 from recrawl.crawl.visits.stored_text import read_text
@@ -167,7 +167,7 @@ def test_invalid_filters_are_refused(selector: str) -> None:
 def test_an_xpath_selects_what_the_same_css_selects(tags: list[str]) -> None:
     html = "".join(f"<{tag} class={'x' if n % 3 else 'y'}>{n} " for n, tag in enumerate(tags))
     by_css, by_path = Noise(("b.x", "li")), Noise(("xpath://b[@class='x']", "xpath://li"))
-    assert visible(LexborHTMLParser(html), by_css) == visible(LexborHTMLParser(html), by_path)
+    assert visible(parse(html), by_css) == visible(parse(html), by_path)
 
 
 def test_a_filter_makes_a_ticking_feed_and_json_quiet(repo: Repo, site: Callable[..., Site]) -> None:

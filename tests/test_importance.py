@@ -221,7 +221,7 @@ def test_the_lab_takes_importance_on_the_command_line(archive: Path, tmp_path: P
     assert json.loads(said.out)[0]["weighted_change_ratio"] > 0
     assert json.loads(said.out)[0]["weighted_freshness"] > 0
     complaint(repo.run(*base, "--importance", "odd", code=None), "importance must be even")
-    complaint(repo.run(*base, "--cost", "love", code=None), "invalid cost 'love'; use visit or bytes")
+    complaint(repo.run(*base, "--cost", "love", code=None), "unknown cost 'love'; expected one of: bytes, visit")
 
 
 # -- live ------------------------------------------------------------------------------------------------

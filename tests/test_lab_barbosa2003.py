@@ -18,6 +18,7 @@ from recrawl.lab.experiments.barbosa2003.measures import (
     version_at,
 )
 from recrawl.lab.experiments.barbosa2003.world import BWorld, RateMix, layer_sizes, slow_rate
+from recrawl.lab.experiments.readings import SENTENCES
 from recrawl.lab.histories.history import ABSENT, History, LinkLists, assemble
 
 HOUR, DAY = 3600.0, 86400.0
@@ -74,10 +75,14 @@ def test_depths_of_the_world_are_those_of_its_links(world: History) -> None:
 def test_the_policies_replayed() -> None:
     where = scope_at(BWorld(sites=1, days=15).build())
     rows = replayed(where)
-    assert [row["policy"].partition("(")[0] for row in rows] == ["round-robin", "anchor-depth"]
+    assert [row["policy"].partition("(")[0] for row in rows] == ["round-robin", *["anchor-depth"] * 3]
+    assert [row["reading"] for row in rows] == ["", *(one.name for one in SENTENCES["slow"].readings)]
     for row in rows:
-        assert 0.1 < row["success"] < 0.4
+        assert 0.1 < row["success"] < 0.5
         assert row["found"] == pytest.approx(row["success"] * row["visits"])
+    uniform, slow, alone, rest = (row["requests_a_day"] for row in rows)
+    assert alone < slow < 0.7 * uniform, "a slow group makes fewer requests than uniform visits"
+    assert rest == pytest.approx(uniform, rel=0.01), "what is left of the pace is as many requests"
 
 
 def small() -> History:

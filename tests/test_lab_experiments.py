@@ -14,9 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from recrawl.book import Clusters
 from recrawl.choose import make_policy
 from recrawl.columns import DAY
 from recrawl.lab.experiments import EXPERIMENTS, ExperimentOptions, report
+from recrawl.lab.experiments.readings import SENTENCES
 from recrawl.lab.experiments.result import Claim, Result, Verdict
 from recrawl.lab.experiments.tan2007 import claims as t_claims
 from recrawl.lab.experiments.tan2007 import figures, layout
@@ -25,6 +27,7 @@ from recrawl.lab.experiments.tan2007.published import PAGES, STATEMENTS, TABLE_1
 from recrawl.lab.experiments.tan2007.world import DAYS, SITES_ALIKE, TEXT_TELLS, ChangeProcess, TWorld, generate_changes
 from recrawl.lab.histories.history import History
 from recrawl.lab.replays.replay import Setup, replay
+from recrawl.learn.structure.neighbours import ByCluster
 from tests.world import Repo
 
 SMALL = ExperimentOptions(scale=600 / PAGES, seeds=1)
@@ -179,7 +182,7 @@ def test_neighbours_help_only_where_they_change_together() -> None:
 
 
 def ratios(**values: float) -> list[dict[str, Any]]:
-    return [{"world": "w", "policy": name.replace("_", "(") + (")" if "_" in name else ""), "change_ratio": value}
+    return [{"world": "w", "policy": name.replace("_", "(") + (")" if "_" in name else ""), "by_seed": [value]}
             for name, value in values.items()]  # fmt: skip
 
 
@@ -188,8 +191,8 @@ def verdicts(claims: list[Claim]) -> dict[str, Verdict]:
 
 
 def test_claims_of_figure_6_follow_the_numbers() -> None:
-    true = ratios(RNS=0.1, RR=0.105, GSB=0.15, DB_1=0.3, LB_3=0.25, CB_0=0.31)
-    false = ratios(RNS=0.3, RR=0.2, GSB=0.3, DB_1=0.35, LB_3=0.1, CB_0=0.31)
+    true = ratios(RNS=0.1, **{"RR by page number": 0.105}, GSB=0.15, DB_1=0.3, LB_3=0.25, CB_0=0.31)
+    false = ratios(RNS=0.3, **{"RR by page number": 0.2}, GSB=0.3, DB_1=0.35, LB_3=0.1, CB_0=0.31)
     assert set(verdicts(t_claims.of_fig_6(true)).values()) == {Verdict.HOLDS}
     judged = verdicts(t_claims.of_fig_6(false))
     assert judged[STATEMENTS["gsb-over-rns"][1]] is Verdict.OPEN
@@ -199,8 +202,8 @@ def test_claims_of_figure_6_follow_the_numbers() -> None:
 
 
 def test_the_reason_for_gsb_uses_the_measured_worlds() -> None:
-    made = ratios(RNS=0.3, RR=0.3, GSB=0.776, DB_1=0.774, LB_3=0.5, CB_0=0.4)
-    alike = ratios(RNS=0.3, RR=0.3, GSB=0.359, DB_1=0.696, LB_3=0.4, CB_0=0.3)
+    made = ratios(RNS=0.3, **{"RR by page number": 0.3}, GSB=0.776, DB_1=0.774, LB_3=0.5, CB_0=0.4)
+    alike = ratios(RNS=0.3, **{"RR by page number": 0.3}, GSB=0.359, DB_1=0.696, LB_3=0.4, CB_0=0.3)
     names = TWorld().label, TWorld(process=SITES_ALIKE).label
     rows = [{**row, "world": name} for name, part in zip(names, (made, alike), strict=True) for row in part]
     why = {claim.world: claim.why for claim in t_claims.of_fig_6(rows) if claim.says == STATEMENTS["ours-over-all"][1]}
@@ -210,10 +213,10 @@ def test_the_reason_for_gsb_uses_the_measured_worlds() -> None:
 
 def test_a_crossing_is_where_a_line_stays_above() -> None:
     def rows(ahead_from: int) -> list[dict[str, Any]]:
-        flat = {"DB": 0.5, "RNS": 0.3, "HA (cycles)": 0.29, "WHA (cycles)": 0.29}
+        flat = {"DB": 0.5, "RNS": 0.3, "HA (as T)": 0.29, "WHA (as T)": 0.29}
         ahead = (3, *range(ahead_from, 25))
         return [{"world": "w", "policy": name, "cycle": cycle,
-                 "change_ratio": 0.6 if name == "WHA (cycles)" and cycle in ahead else value}
+                 "by_seed": [0.6 if name == "WHA (as T)" and cycle in ahead else value]}
                 for name, value in flat.items() for cycle in range(1, 25)]  # fmt: skip
 
     early, late = (verdicts(of_fig_9(rows(cycle))) for cycle in (15, 22))
@@ -223,18 +226,66 @@ def test_a_crossing_is_where_a_line_stays_above() -> None:
 
 
 def test_missing_measurements_leave_claims_open() -> None:
-    rows = [{"world": "w", "policy": "DB", "d": d, "change_ratio": 0.5 - 0.1 * abs(d)} for d in range(-2, 3)]
+    rows = [{"world": "w", "policy": "DB", "d": d, "by_seed": [0.5 - 0.1 * abs(d)]} for d in range(-2, 3)]
     judged = {claim.says: claim for claim in t_claims.of_fig_5(rows)}
     assert judged[STATEMENTS["peak-DB"][1]].verdict is Verdict.HOLDS
     assert judged[STATEMENTS["peak-CB"][1]].verdict is Verdict.OPEN
     assert judged[STATEMENTS["peak-CB"][1]].why
 
 
+def test_a_verdict_needs_an_interval_that_excludes_the_contrary() -> None:
+    def judged(first: list[float], second: list[float]) -> Verdict:
+        rows = [{"world": "w", "policy": name, "d": d, "by_seed": of_seeds}
+                for name, of_seeds in (("DB", first), ("LB", second)) for d in (-1, 0, 1)]  # fmt: skip
+        return verdicts(t_claims.of_fig_5(rows))[STATEMENTS["db-over-lb"][1]]
+
+    assert judged([0.5, 0.52, 0.51], [0.4, 0.42, 0.4]) is Verdict.HOLDS
+    assert judged([0.4, 0.42, 0.4], [0.5, 0.52, 0.51]) is Verdict.FAILS
+    assert judged([0.3, 0.7, 0.5], [0.4, 0.4, 0.4]) is Verdict.OPEN, "the mean is higher, the seeds disagree"
+    assert judged([0.3, 0.7, 0.5], [0.2, 0.6, 0.4]) is Verdict.HOLDS, "compared seed by seed"
+
+
+def test_clusters_largely_decrease_only_by_a_tenth() -> None:
+    def judged(after: float) -> Verdict:
+        rows = [{"world": "archives", "policy": "CB", "d": d, "by_seed": [0.5 if d == 0 else after]} for d in range(4)]
+        return verdicts(t_claims.of_fig_5(rows))[STATEMENTS["falls-CB"][1]]
+
+    assert (judged(0.4), judged(0.46)) == (Verdict.HOLDS, Verdict.FAILS)
+
+
+def test_verdicts_are_given_for_each_reading() -> None:
+    values = {one.name: 0.1 + 0.1 * number for number, one in enumerate(SENTENCES["round-robin"].readings)}
+    rows = ratios(RNS=0.2, GSB=0.25, DB_1=0.3, LB_3=0.25, CB_0=0.31, **values)
+    found = {claim.reading: claim.verdict for claim in t_claims.of_fig_6(rows) if "RR has similar" in claim.says}
+    assert list(found.values()) == [Verdict.FAILS, Verdict.HOLDS, Verdict.FAILS]
+    assert list(found) == list(values)
+
+
+@pytest.mark.parametrize("text", [one.replay for it in SENTENCES.values() for one in it.readings])
+def test_what_replays_a_reading_is_a_policy_or_an_experiment(text: str) -> None:
+    name = text.partition(":")[0]
+    if name in EXPERIMENTS or text.startswith("lab predict"):
+        return
+    make_policy(text.replace("D)", "2)").replace("d=-D", "d=-2"))
+
+
+def test_clusters_ranked_by_the_page_are_those_that_rank_the_samples_cluster_so() -> None:
+    of = np.array([0, 1, 2], np.int32)
+    nearest = np.array([[0, 1, 2], [1, 2, 0], [2, 0, 1]], np.int32)  # 0 is nearest to 2, and 1 nearest to 0
+    free = np.ones(3, bool)
+
+    def at_rank_1(of_page: bool) -> list[int]:
+        ranks = ByCluster(Clusters(of, nearest), 3, 1, of_page=of_page).around(np.array([0]), free)
+        return [int(page) for page in dict(ranks)[1]]
+
+    assert (at_rank_1(False), at_rank_1(True)) == ([1], [2])
+
+
 def test_clusters_are_judged_only_where_text_tells_something() -> None:
     def rows(world: str) -> list[dict[str, Any]]:
         level = {"DB": 0.5, "LB": 0.4, "CB": 0.2}
         return [
-            {"world": world, "policy": name, "d": d, "change_ratio": value - 0.02 * abs(d)}
+            {"world": world, "policy": name, "d": d, "by_seed": [value - 0.02 * abs(d)]}
             for name, value in level.items()
             for d in range(-2, 5)
         ]

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,9 +23,13 @@ from recrawl.choose import make_policy
 from recrawl.choose.protocol import Choice, Learner, Policy, needs_of
 from recrawl.errors import UsageError
 from recrawl.lab.histories.history import ABSENT, History, LinkLists, assemble
+from recrawl.lab.histories.opening import open_history
 from recrawl.lab.replays.clairvoyant import Clairvoyant, upper_bound
 from recrawl.lab.replays.metrics import Record
 from recrawl.lab.replays.replay import Setup, replay
+from recrawl.lab.replays.runner import run_all
+from recrawl.lab.replays.trials import Trial
+from recrawl.lab.synth import SyntheticWorld, write
 from recrawl.model import Outcome, Outcomes, Pages, Picks
 from tests.test_policies import TEXTS, for_each
 
@@ -119,7 +124,7 @@ setups = st.builds(
     seed=st.integers(0, 99),
     at_start=st.sampled_from([1.0, 1.0, 0.5, 0.0]),
     failures=st.sampled_from([0.0, 0.0, 0.3]),
-    discover=st.sampled_from(["births", "links"]),
+    discover=st.sampled_from(["births", "links", "crawl"]),
 )
 
 
@@ -144,7 +149,13 @@ class Slowly:
     def __post_init__(self) -> None:
         for page in range(len(self.plain)):
             self.held[page], self.synced[page] = self.web(page, 0.0), 0.0
-            if self.held[page] is not None:
+        if self.setup.discover == "crawl":  # all paths have one length, so each site begins with its first page
+            there = [page for page, version in self.held.items() if version is not None]
+            first = {self.plain[page].site: page for page in reversed(there)}
+            for page in set(there) - set(first.values()):
+                self.held[page], self.synced[page] = None, -1.0
+        for page, version in self.held.items():
+            if version is not None:
                 self.follow(page, 0.0)
         self.linked |= {page for page in self.held if self.held[page] is not None}
         half = self.setup.cycle / self.setup.samples / 2
@@ -165,7 +176,7 @@ class Slowly:
 
     def known(self, at: float) -> set[int]:
         there = {page for page in self.held if self.held[page] is not None or self.web(page, at) is not None}
-        return there & self.linked if self.setup.discover == "links" else there
+        return there if self.setup.discover == "births" else there & self.linked
 
     def parted(self, page: int, at: float) -> float | None:
         """Since when the web is another than what is held; None if it is not."""
@@ -293,10 +304,12 @@ def test_round_robin_is_as_in_the_slow_replay(plain: Plain, setup: Setup) -> Non
     slow = Slowly(plain, setup)
     tried = {page: 0.0 if slow.held[page] is not None else NEVER for page in slow.held}
     counts = Counter(page for page in slow.held if slow.held[page] is not None)
+    found = {page: row.rows[0].time if setup.discover == "births" else NEVER for page, row in enumerate(plain)}
     for k in range(1, setup.cycles + 1):
         slow.look(k * setup.cycle)
         known = slow.known(k * setup.cycle)
-        waiting = sorted(known, key=lambda page: (max(tried[page], plain[page].rows[0].time - 1e9), counts[page], page))
+        found.update({page: k * setup.cycle for page in known if found[page] == NEVER})
+        waiting = sorted(known, key=lambda page: (max(tried[page], found[page] - 1e9), counts[page], page))
         chosen = waiting[: setup.budget]
         slow.cycle(k, [(page, False) for page in chosen])
         waits = setup.offsets(0, len(chosen)).tolist()
@@ -591,6 +604,36 @@ def test_links_make_pages_known_when_a_version_with_them_is_visited() -> None:
     assert all(all(known) for _, known in policy.read), "as from a sitemap"
 
 
+ORDERS = ("breadth", "depth", "path", "importance")
+
+
+def test_a_crawl_begins_with_start_pages_and_its_order_decides_what_it_finds() -> None:
+    """0 links 1 and 2; 1 links 3; 2 links 4 and 5; 3 and 5 link 4. All have paths of one length."""
+    links = {0: (1, 2), 1: (3,), 2: (4, 5), 3: (4,), 5: (4,)}
+    plain = [Page(0, (Row(0, 1, links=links.get(page, ())),)) for page in range(6)]
+    setup, visited = Setup(budget=1, cycle=10.0, cycles=5, discover="crawl"), {}
+    for order in ("breadth", "depth"):
+        policy = Watched(make_policy(f"explore(order={order})"))
+        record = replay(history_of(plain), policy, setup)
+        visited[order] = [page for cycle in policy.pages for page in cycle]
+        assert record.found.tolist() == [1] * 5
+        assert record.freshness[0] == pytest.approx(1 / 6), "only the start page is held"
+    assert visited == {"breadth": [1, 2, 3, 4, 5], "depth": [1, 3, 4, 2, 5]}
+
+
+def test_orders_of_a_crawl_differ(tmp_path: Path) -> None:
+    world = SyntheticWorld(seed=2, sites=3, pages=60, days=30, links=6, size_min=1500, size_max=3000, births=0.05)
+    write(world, tmp_path / "world.parquet")
+    history = open_history([tmp_path / "world.parquet"])
+    setup = Setup(budget=6, cycle=DAY, cycles=20, discover="crawl")
+    found = {replay(history, make_policy(f"explore(order={order})"), setup).freshness.sum() for order in ORDERS}
+    assert len(found) == len(ORDERS)
+    row = run_all(history, [Trial("explore", setup)], float)[0]
+    assert row["share_of_clairvoyant"] is None, "no bound is known"
+    with pytest.raises(UsageError, match="clairvoyant needs a repository"):
+        run_all(history, [Trial("clairvoyant", setup)], float)
+
+
 def test_links_are_followed_where_the_text_stays_the_same() -> None:
     plain = [Page(0, (Row(0, 1), Row(5, 1, links=(1,)))), Page(0, (Row(5, 1),))]
     policy = Reading([0], [1])
@@ -732,3 +775,34 @@ def test_pages_of_the_type_that_worlds_take() -> None:
     """The script's page numbers are what `Pages` promises; a slip there would test something else."""
     pages: Pages = next(Scripted([1]).cycle(Book.blank(2), 1, np.random.default_rng(1))).pages
     assert pages.dtype == np.int64
+
+
+# -- copies ------------------------------------------------------------------------------------------------------
+
+
+def _twins() -> History:
+    """Two addresses of one page, and a page of its own; each day all have another text."""
+    urls = ["http://a.example/", "http://a.example/index.html", "http://a.example/other"]
+    page = np.repeat(np.arange(3), 5)
+    time = np.tile(np.arange(5) * DAY, 3)
+    version = np.concatenate([np.arange(5), np.arange(5), np.arange(5) + 100])
+    return assemble(urls, page, time, version, change="text", carries=frozenset({"text"}))
+
+
+def test_finds_of_copies_count_once_as_distinct_ones() -> None:
+    told = replay(_twins(), make_policy("round-robin"), Setup(budget=3, cycle=DAY, cycles=4)).summary()
+    assert (told["visits"], told["found"], told["distinct"]) == (12, 12, 8)
+
+
+def test_who_knows_copies_visits_them_when_they_have_become_different() -> None:
+    setup = Setup(budget=2, cycle=DAY, cycles=4, copies=True)
+    told = replay(_twins(), make_policy("round-robin"), setup).summary()
+    plain = replay(_twins(), make_policy("round-robin"), replace(setup, copies=False)).summary()
+    assert told["distinct"] > plain["distinct"]
+
+
+def test_copies_need_texts() -> None:
+    history = replace(_twins(), change="content")
+    with pytest.raises(UsageError, match="copies are known by their texts"):
+        replay(history, make_policy("round-robin"), Setup(budget=2, cycle=DAY, cycles=4, copies=True))
+    assert replay(history, make_policy("round-robin"), Setup(budget=2, cycle=DAY, cycles=4)).distinct is None

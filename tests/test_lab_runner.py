@@ -319,7 +319,7 @@ def test_run_as_a_table(lab: Lab, archive: Path) -> None:
     (line,) = result.out.splitlines()
     cells = line.split("\t")
     assert cells[:4] == ["round-robin", "3", "1", "21"]
-    assert len(cells) == 14
+    assert len(cells) == 15
 
 
 def test_the_second_run_is_read_from_the_cache(lab: Lab, archive: Path, cache: Path) -> None:
@@ -360,7 +360,7 @@ def test_budgets(lab: Lab, archive: Path) -> None:
     assert none["change_ratio"] is none["share_of_clairvoyant"] is none["success_rate"] is None
     assert none["change_ratio_by_cycle"] == [None] * 7
     assert none["recall"] == 0
-    assert lab("run", archive, "--policy", "random", "--budget", 0).out.split("\t")[5] == "-"
+    assert lab("run", archive, "--policy", "random", "--budget", 0).out.split("\t")[6] == "-"
 
 
 @pytest.mark.parametrize("policy", ["round-robin", "random", "clairvoyant", "greedy", "sampling"])

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
-from selectolax.lexbor import LexborHTMLParser
 from typer.testing import CliRunner
 
-from recrawl.cli.lab import app
+from recrawl.cli.lab import app_with
+from recrawl.compare.parsing.document import parse
 from recrawl.errors import UnknownName, UsageError
 from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import KINDS, PARAMETERS, SyntheticWorld, generate, hosts, write
@@ -52,8 +52,8 @@ def changes(archive: Archive, pages: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def links_at(archive: Archive, row: int, url: str) -> list[str]:
-    tree = LexborHTMLParser(archive.html(row))
-    return [urljoin(url, node.attributes["href"] or "") for node in tree.css("a[href]")]
+    tree = parse(archive.html(row).decode())
+    return [urljoin(url, node.attr("href") or "") for node in tree.select("a[href]")]
 
 
 @pytest.mark.slow
@@ -181,13 +181,13 @@ def test_a_template_change_touches_the_whole_site_at_once():
     times, counts = np.unique(archive.times[archive.times > world.start], return_counts=True)
     assert len(times) == pytest.approx(30 * 60 / 365, abs=8)
     assert set(counts) == {len(archive)}
-    visible = [LexborHTMLParser(archive.html(row)).text() for row in range(int(archive.first[1]))]
+    visible = [parse(archive.html(row).decode()).text for row in range(int(archive.first[1]))]
     assert len(set(visible)) == len(visible)
 
 
 def test_markup_only_template_changes_leave_the_text():
     archive = made(replace(QUIET, pages=30, change_rate=0, template_changes=30, template_text=0))
-    texts = {LexborHTMLParser(archive.html(row)).css("body")[0].text() for row in range(int(archive.first[1]))}
+    texts = {parse(archive.html(row).decode()).select("body")[0].text for row in range(int(archive.first[1]))}
     assert int(archive.first[1]) > 1
     assert len(texts) == 1
 
@@ -294,10 +294,10 @@ def test_write_writes_an_archive_and_reports_progress(tmp_path):
 def test_the_command_writes_an_archive(tmp_path):
     out = tmp_path / "w.parquet"
     arguments = ["synth", str(out), "--sites", "2", "--pages", "20", "--days", "3", "--set", "noise=1", "--json"]
-    result = CliRunner().invoke(app, arguments)
+    result = CliRunner().invoke(app_with(), arguments)
     assert result.exit_code == 0, result.output
     said = json.loads(result.stdout)
     assert said["sites"] == ["news1.example", "blog1.example"]
     assert said["rows"] == len(Archive.open([out]).times)
-    assert isinstance(CliRunner().invoke(app, ["synth", str(out), "--set", "noise"]).exception, UsageError)
-    assert "change_rate=0.15" in CliRunner().invoke(app, ["synth", "--parameters"]).stdout
+    assert isinstance(CliRunner().invoke(app_with(), ["synth", str(out), "--set", "noise"]).exception, UsageError)
+    assert "change_rate=0.15" in CliRunner().invoke(app_with(), ["synth", "--parameters"]).stdout

@@ -372,7 +372,7 @@ def test_a_port_in_use_is_reported():
 
 def test_the_command_serves_until_interrupted(tmp_path):
     write(SyntheticWorld(sites=1, pages=12, days=1), tmp_path / "w.parquet")
-    code = "from recrawl.cli.lab import app; app()"
+    code = "from recrawl.cli.lab import app_with; app_with()()"
     arguments = [
         "serve",
         str(tmp_path / "w.parquet"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,10 @@ from scipy import integrate, optimize, stats
 from recrawl.book import Book
 from recrawl.choose import make_policy
 from recrawl.choose.optimal.lambda_crawl import FREQUENCIES, allocate
+from recrawl.columns import HOUR
+from recrawl.lab.histories.opening import open_history
+from recrawl.lab.replays.replay import Setup, replay
+from recrawl.lab.synth import SyntheticWorld, write
 from recrawl.learn.value.objectives import (
     OBJECTIVES,
     age_gain,
@@ -293,3 +298,16 @@ def test_higher_weight_and_lower_cost_come_first() -> None:
     for text in ("optimal-freshness", "optimal-age", "lambda-crawl", "optimal-age(estimator=naive)"):
         world = Poisson(np.ones(3), 1)
         assert [page for seen in drive(make_policy(text), world, book, 3, 1) for page in seen.pages] == [2, 1, 0]
+
+
+def test_on_news_sites_the_age_objective_is_younger_than_visits_near_the_anchor(tmp_path: Path) -> None:
+    """Neither is told where the anchors are; new pages become known when a visited page links to them."""
+    for seed in (1, 2):
+        file = tmp_path / f"{seed}.parquet"
+        write(SyntheticWorld(seed=seed, sites=2, pages=60, days=12, kinds="news", links=20, size_min=1500), file)
+        history = open_history([file])
+        setup = Setup(budget=4, cycle=6 * HOUR, cycles=44, seed=1, discover="links")
+        ours, theirs = (
+            replay(history, make_policy(text), setup).age.mean() for text in ("shock(objective=age)", "anchor-depth")
+        )
+        assert ours < 0.9 * theirs

@@ -79,7 +79,7 @@ def test_pages_with_an_interval_are_visited_when_it_is_over(repo: Repo, site: Si
     repo.add(site.url("/"), "--every", "1h")
     repo.later(hours=1.2)
     assert repo.json("recheck")["visits"] == 3, "all pages of the site"
-    with recrawl.open(repo.folder) as opened:
+    with recrawl.open(repo.folder, clock=repo.now) as opened:
         assert due_pages(opened.storage, opened.settings, opened.now()) == []
     assert "use 1m or more" in repo.run("add", site.url("/a"), "--every", "5s", code=2).err
 
@@ -88,20 +88,20 @@ def test_the_scheduler_looks_at_intervals_between_cycles(repo: Repo, site: Site)
     repo.add(site.url("/a"), "--depth", "0", "--every", "2h")
     clock, turns, told = Clock(1_000_000.0), Turns(), Told()
     with scheduled(repo, clock, turns, told) as scheduler:
-        assert "requests" not in turns.begun.get(timeout=20), "the first turn is a whole one"
+        assert "requests" not in turns.begun.get(timeout=600), "the first turn is a whole one"
         turns.ends.put(_done())
         told.wait("ended")
         assert scheduler.status().due == pytest.approx(clock.now + 7200)
         _forward(scheduler, clock, 7201)
-        assert turns.begun.get(timeout=20)["requests"]
+        assert turns.begun.get(timeout=600)["requests"]
         turns.ends.put(_done())
         told.wait("ended")
         assert scheduler.run_requests()
-        assert turns.begun.get(timeout=20)["requests"]
+        assert turns.begun.get(timeout=600)["requests"]
         turns.ends.put(_done())
         told.wait("ended")
         _forward(scheduler, clock, 86400)
-        assert "requests" not in turns.begun.get(timeout=20), "the cycle kept its time"
+        assert "requests" not in turns.begun.get(timeout=600), "the cycle kept its time"
         turns.ends.put(_done())
 
 
@@ -241,9 +241,9 @@ def test_the_scheduler_waits_for_the_end_of_quiet_hours(repo: Repo) -> None:
         assert scheduler.status().due == moment("2026-03-09T06:00", 0)
         assert turns.begun.empty()
         _forward(scheduler, clock, moment("2026-03-09T06:00", 0) - clock.now)
-        turns.begun.get(timeout=20)
+        turns.begun.get(timeout=600)
         turns.ends.put(_done())
         told.wait("ended")
         assert scheduler.run_now(), "what a person starts, starts"
-        turns.begun.get(timeout=20)
+        turns.begun.get(timeout=600)
         turns.ends.put(_done())

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from selectolax.lexbor import LexborHTMLParser
 
-from recrawl.compare.parsing.page_fields import PageFields, page_fields
+from recrawl.compare.parsing.document import parse
+from recrawl.compare.tree.stated import PageFields, page_fields
 from recrawl.serve.context import ServiceLimits
 from recrawl.serve.service import Service, ServiceConfig
 from tests.serving import Asker
@@ -44,7 +44,7 @@ def linked(data: object) -> str:
 
 
 def fields(html: str, header: str = "") -> PageFields:
-    return page_fields(LexborHTMLParser(html), html, header)
+    return page_fields(parse(html), header)
 
 
 def test_json_ld_gives_what_the_head_does_not() -> None:

@@ -29,7 +29,7 @@ def new_repo(folder: Path, url: str) -> Repo:
     """A repository of the command line with its store in PostgreSQL, and with the settings of other tests."""
     repo = Repo(folder)
     repo.run("init", "--store", url)
-    repo.config(delay=0, timeout=5)
+    repo.config(delay=0, timeout=600)
     return repo
 
 

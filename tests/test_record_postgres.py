@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psycopg
 import pytest
 
-from recrawl.errors import RepositoryError, StorageFailure, UsageError
+from recrawl.errors import RefusedRows, RepositoryError, StorageFailure, UsageError
 from recrawl.model import Failure, Outcome, State
 from recrawl.record.outbox_rows import OutboxRow, OutboxState
 from recrawl.record.requisite_rows import HostRow, RequisiteBatch, RequisiteRow, RequisiteVersion
@@ -148,6 +147,9 @@ ARGUMENTS: dict[str, Any] = {
     "page": 1,
     "pages": [0, 1, 2, 13, 5],
     "key": 7914,
+    "same_as": [(1, 7914)],
+    "copies": [5, 13],
+    "others": [2],
     "every": 2,
     "limit": 5,
     "count": 3,
@@ -195,6 +197,10 @@ ARGUMENTS: dict[str, Any] = {
     "visits": 20,
     "text": "was due",
     "default": None,
+    "receiver": "alert",
+    "receivers": ["alert", "x'\"y"],
+    "latest": 3.0,
+    "parked": True,
     "sites": [0, 1],
     "site": 1,
     "offset": 1,
@@ -227,7 +233,7 @@ SPECIAL: dict[str, dict[str, Any]] = {
     "marks.tag": {"name": "new"},
     "marks.mark_read": {"visits": [15]},
     "outbox.release": {"due": 99.0},
-    "outbox.due": {"without": ["alert", "x'\"y"]},
+    "outbox.first_of_pages": {"fewest_tries": True},
     "summaries.cycles": {"before": 9},
     "outbox.newest": {"before": 9},
     "reports.spent": {"cycle": 1},
@@ -239,9 +245,12 @@ SPECIAL: dict[str, dict[str, Any]] = {
     "reports.pages_of_site": {"after": (0, 1)},
     "listings.pages_after": {"state": 1},
     "pages.set_states": {"state": 6},
-    "outbox.set_failed": {"state": OutboxState.GIVEN_UP},
+    "outbox.set_failed": {"state": OutboxState.PARKED},
+    "outbox.unpark": {"state": OutboxState.DROPPED},
     "versions.other_than": {"digest": b"z"},
     "pages.get": {"page": 3},
+    "reports.archived": {"since": [0.0, 4.0]},
+    "pages.set_sketches": {"rows": [(b"0123456789abcdef", 7, 1)]},
     "summaries.site": {"site": 2},
     "checks.mark_requisites_lost": {"versions": [1]},
     "screenshots.of_version": {"version": 1},
@@ -452,9 +461,9 @@ def test_a_password_that_is_written_out_is_refused(url: str) -> None:
     assert "secret" not in str(refused.value)
 
 
-def test_a_row_that_breaks_a_rule_of_the_tables_is_an_error_of_psycopg(store: PostgresStore) -> None:
+def test_a_row_that_breaks_a_rule_of_the_tables_is_refused(store: PostgresStore) -> None:
     store.commit(Batch(pages=[page_row(0)], states=[unvisited(0)._replace(state=int(State.LIVE))]), [])
-    with pytest.raises(psycopg.IntegrityError):
+    with pytest.raises(RefusedRows):
         store.commit(Batch(pages=[page_row(0)]), [])
     assert store.pages.get(0).state.state == State.LIVE
 

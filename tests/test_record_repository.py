@@ -16,7 +16,7 @@ from recrawl.discover.scope import Scopes
 from recrawl.errors import NoRepository, RepositoryBusy, RepositoryError
 from recrawl.model import Outcome, State
 from recrawl.record import storage, warc
-from recrawl.record.index import Document
+from recrawl.record.index import Document, Index
 from recrawl.record.rows import Batch, NewPage, VersionRow, VisitRow, unvisited
 from recrawl.record.storage import Storage
 from tests.crashes import image, judge, site_row
@@ -246,6 +246,33 @@ def test_an_index_of_an_earlier_shape_is_made_again_by_whoever_writes(folder: Pa
         assert found(made, "word") == {0, 1}
     with writing(folder) as made:
         assert reindex(made, _OPTIONS) == 0
+
+
+def test_an_index_that_was_interrupted_goes_on_where_it_stopped(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(done: int, _all: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with writing(folder) as made:
+        for page in range(5):
+            put(made, page, "word")
+        made.drop_index()
+        with pytest.raises(KeyboardInterrupt):
+            reindex(made, _OPTIONS, stop)
+    indexed = list[int]()
+    whole = Index.put
+
+    def put_and_note(index: Index, document: Document) -> str:
+        indexed.append(document.page)
+        return whole(index, document)
+
+    monkeypatch.setattr(Index, "put", put_and_note)
+    with writing(folder) as made:
+        assert found(made, "word") == {0, 1}
+        reindex(made, _OPTIONS)
+        assert found(made, "word") == {0, 1, 2, 3, 4}
+        assert sorted(indexed) == [2, 3, 4]
+        assert made.unindexed() == []
 
 
 def test_a_shortened_archive_is_refused_and_left_as_it_is(folder: Path) -> None:

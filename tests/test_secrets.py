@@ -178,7 +178,7 @@ def test_a_crash_trace_with_all_variables_shows_no_secret(monkeypatch: pytest.Mo
     profile = accesses.of("https://a.example/x")
     assert profile is not None
     assert profile.headers == (f"Authorization: Bearer {WORDS['form']}",)
-    task = LoginTask(profile, "agent", FetchLimits(), allow_private=False)
+    task = LoginTask(profile, "agent", FetchLimits(), private=False)
     result = LoginResult(cookies=[f"a\t{WORDS['form']}"])
     shown = "".join(traceback.format_exception(ValueError(f"{task} {result} {accesses} {profile.jar}")))
     assert WORDS["form"] not in shown

@@ -19,12 +19,14 @@ from recrawl.errors import UsageError
 from recrawl.record.outbox_rows import OutboxRow, OutboxState
 from recrawl.repository import outgoing
 from recrawl.repository.alerts.matching import match_visits, skip_old_visits
-from recrawl.repository.alerts.outbox import Delivery, Outbox
+from recrawl.repository.alerts.outbox import Outbox
+from recrawl.repository.alerts.receiver import AlertReceiver
 from recrawl.repository.alerts.rules import check_rule
+from recrawl.repository.delivery.engine import CallReport, Engine, OutboxEntry
 from recrawl.repository.outgoing import NotSent, server_of, signature
 from recrawl.repository.repository import Repository
-from recrawl.serve.alerts.delivery import send
-from recrawl.serve.alerts.dispatcher import Alerts
+from recrawl.serve.alerts.messages import notify
+from recrawl.serve.dispatcher import Dispatcher
 from recrawl.serve.service import Service, ServiceConfig
 from recrawl.settings import Alert, Settings, load, write_alerts, write_value
 from tests.serving import Asker, Dripping, in_time
@@ -89,7 +91,7 @@ class Bench:
 
     def restart(self) -> None:
         """As after a crash: nothing is remembered but what the store has."""
-        self.alerts = Alerts(self.repo.folder, lambda: self.now)
+        self.dispatcher = Dispatcher(self.repo.folder, lambda: self.now)
         with Repository(self.repo.folder) as repository:
             skip_old_visits(repository)
 
@@ -106,9 +108,9 @@ class Bench:
 
     def round(self) -> None:
         with Repository(self.repo.folder) as repository:
-            self.alerts.round(repository)
-            self.alerts.settle(repository, 60.0)
-        assert self.alerts.error == ""
+            while self.dispatcher.round(repository):
+                self.dispatcher.engine.settle(repository, 60.0)
+        assert self.dispatcher.error == ""
 
     def states(self) -> list[str]:
         with Repository(self.repo.folder) as repository:
@@ -168,7 +170,7 @@ def test_it_is_given_up_in_the_end(bench: Bench) -> None:
     for _ in range(20):
         bench.round()
         bench.now += 7 * 3600
-    assert bench.states() == ["given up"]
+    assert bench.states() == ["parked"]
 
 
 def test_a_crash_between_finding_and_sending_loses_nothing(
@@ -180,9 +182,9 @@ def test_a_crash_between_finding_and_sending_loses_nothing(
     def crash(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    for where in ("put", "mark_sent"):
+    for where, name in ((Outbox, "put"), (Engine, "_record")):
         with monkeypatch.context() as patch:
-            patch.setattr(Outbox, where, crash)
+            patch.setattr(where, name, crash)
             with pytest.raises(KeyboardInterrupt):
                 bench.round()
         bench.restart()
@@ -299,8 +301,11 @@ def test_apprise_addresses_need_apprise(bench: Bench) -> None:
     with Repository(bench.repo.folder) as repository:
         (row,) = Outbox(repository).newest(1)
     assert "pprise" in row["error"]
-    with pytest.raises(NotSent):
-        send(Alert("x", "nonsense://nobody"), Delivery("x", "k", (1,), (row["body"],), 0), 0.0, Settings())
+    report = CallReport()
+    entry = OutboxEntry(1, "k", 0, "", 0, row["body"])
+    AlertReceiver(Alert("x", "nonsense://nobody"), Settings(), lambda: 0.0, notify).call([entry], report, lambda: False)
+    ((_, error),) = report.results
+    assert isinstance(error, NotSent)
 
 
 def test_a_hostile_page_does_not_hold_up_alerts(bench: Bench) -> None:
@@ -352,26 +357,26 @@ def test_a_slow_receiver_holds_up_its_own_alerts_only(bench: Bench, receiver: Re
         for text in (b"<p>changed", b"<p>changed again"):
             bench.visit(a=text)
             receiver.came.clear()
-            bench.alerts.round(repository)
+            bench.dispatcher.round(repository)
             assert receiver.came.wait(60)
-            bench.alerts.settle(repository, 1.0)
+            bench.dispatcher.engine.settle(repository, 1.0)
         assert len(receiver.got) == 2
-        assert bench.alerts._senders.busy == {slow.url}
+        assert bench.dispatcher.engine._senders.busy == {slow.url}
 
 
 def test_a_flood_for_a_slow_receiver_does_not_hide_what_others_get(bench: Bench, receiver: Receiver) -> None:
     with Dripping() as slow, Repository(bench.repo.folder) as repository:
         bench.rules(Alert("slow", slow.url), Alert("quick", receiver.url))
         bench.visit(a=b"<p>changed")
-        bench.alerts.round(repository)
+        bench.dispatcher.round(repository)
         assert receiver.came.wait(60)
         old = OutboxRow("", "slow", 0, OutboxState.WAITING, 0, None, 0.0, 0.0, "{}")
         for number in range(600):
             repository.storage.store.outbox.add(old._replace(key=f"old{number}"))
         receiver.came.clear()
         bench.visit(a=b"<p>changed again")
-        bench.alerts.settle(repository, 1.0)
-        bench.alerts.round(repository)
+        bench.dispatcher.engine.settle(repository, 1.0)
+        bench.dispatcher.round(repository)
         assert receiver.came.wait(60)
 
 
@@ -450,7 +455,7 @@ def test_the_outbox_survives_a_store_that_is_busy(bench: Bench, receiver: Receiv
         with Repository(bench.repo.folder) as repository:
             connection(repository.storage.store).execute("PRAGMA busy_timeout = 10")
             with pytest.raises(sqlite3.OperationalError):
-                bench.alerts.round(repository)
+                bench.dispatcher.round(repository)
         other.execute("ROLLBACK")
     bench.round()
     assert len(receiver.got) == 1

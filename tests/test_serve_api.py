@@ -6,6 +6,7 @@ import http.client
 import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import schemathesis
@@ -73,6 +74,34 @@ def test_the_document_is_served_and_names_every_operation(ask: Asker) -> None:
     assert told == json.loads(json.dumps(document(OPERATIONS)))
     names = [operation["operationId"] for path in told["paths"].values() for operation in path.values()]
     assert sorted(names) == sorted({operation.name for operation in OPERATIONS})
+
+
+def test_a_page_is_named_by_its_url_everywhere(ask: Asker, served: tuple[Repo, Service, Site]) -> None:
+    """Its number is local to the store; the operations that take it are deprecated, and answer the same."""
+    url = served[2].url("/a")
+    number = number_of(ask, url)
+    paths = ask.get(f"{API}/openapi.json").json["paths"]
+    numbered = [path for path in paths if path.startswith(f"{API}/pages/{{page}}")]
+    assert len(numbered) == 10
+    for path in numbered:
+        assert paths[path]["get"]["deprecated"]
+        by_url = path.replace("/pages/{page}", "/page")
+        assert not paths[by_url]["get"].get("deprecated")
+        if "predict" not in path:  # it says when it was asked
+            one, other = ask.get(path.replace("{page}", str(number))), ask.get(f"{by_url}?url={quote(url)}")
+            assert (one.status, one.body) == (other.status, other.body), path
+    assert ask.get(f"{API}/page/versions?url=https://nowhere.example/").status == 404
+    assert "did you mean 'url'?" in ask.get(f"{API}/page/versions?urls=x").text
+
+
+def test_a_whole_list_says_how_long_it_is(ask: Asker) -> None:
+    whole = ask.get(f"{API}/pages?limit=500")
+    assert whole.headers["x-total-count"] == str(len(whole.json["items"]))
+    for part in (f"limit={len(whole.json['items'])}", "limit=1", f"limit=500&after={whole.json['items'][0]['id']}"):
+        assert "x-total-count" not in ask.get(f"{API}/pages?{part}").headers
+    for path in ("settings", "alerts", "files", "jobs", "tags", "policies", "sites", "cycles", "deliveries"):
+        found = ask.get(f"{API}/{path}")
+        assert found.headers["x-total-count"] == str(len(found.json["items"])), path
 
 
 _JOBS = {

@@ -47,7 +47,7 @@ def closed(line: socket.socket) -> bool:
 
 
 def test_a_head_must_arrive_in_time(repo: Repo) -> None:
-    plan = ServiceConfig(schedule=False, limits=ServiceLimits(head_seconds=0.3))
+    plan = ServiceConfig(schedule=False, limits=ServiceLimits(head_seconds=2.0))
     with Service(repo.folder, plan) as service, half_sent(service.port, 3) as lines:
         assert all(map(closed, lines))
         with socket.create_connection(("127.0.0.1", service.port), timeout=60) as line:
@@ -61,7 +61,7 @@ def test_a_head_must_arrive_in_time(repo: Repo) -> None:
 
 
 def test_a_body_must_arrive_in_time(repo: Repo) -> None:
-    plan = ServiceConfig(schedule=False, limits=ServiceLimits(body_seconds=0.3))
+    plan = ServiceConfig(schedule=False, limits=ServiceLimits(body_seconds=2.0))
     head = b"PUT /api/v1/files/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nx"
     with Service(repo.folder, plan) as service:
         with socket.create_connection(("127.0.0.1", service.port), timeout=60) as line:

@@ -46,6 +46,7 @@ PAGES = (
     "/sites/0",
     "/pages/0",
     "/pages/0/look",
+    "/pages/0/read",
     "/pages/0/text",
     "/pages/0/source",
     "/pages/0/diff",
@@ -69,6 +70,7 @@ PAGES = (
     "/settings/other",
     "/settings/noise",
     "/settings/alerts",
+    "/settings/deliveries",
     "/api/docs",
 )
 LOOKS: dict[str, dict[str, Any]] = {
@@ -151,10 +153,10 @@ def watched(browser: Browser, service: Service) -> Iterator[Watched]:
     context.close()
 
 
-def harmful(living: Living) -> str:
-    """The path of the page that means harm."""
+def harmful(living: Living, name: str = "") -> str:
+    """The path of the page that means harm, or of one that it links."""
     with closing(sqlite3.connect(living.folder / "recrawl.db")) as db:
-        number = db.execute("SELECT id FROM pages WHERE url = ?", (living.hostile,)).fetchone()[0]
+        number = db.execute("SELECT id FROM pages WHERE url = ?", (living.hostile + name,)).fetchone()[0]
     return f"/pages/{number}"
 
 
@@ -165,7 +167,16 @@ def harmful(living: Living) -> str:
 def test_every_page_is_whole(browser: Browser, service: Service, living: Living, tmp_path: Path, look: str) -> None:
     context, watched = tab(browser, service, **LOOKS[look])
     bad = harmful(living)
-    for path in (*PAGES, bad, f"{bad}/text", f"{bad}/source", f"{bad}/diff", f"{bad}/diff?view=side", f"{bad}/outlook"):
+    for path in (
+        *PAGES,
+        bad,
+        f"{bad}/read",
+        f"{bad}/text",
+        f"{bad}/source",
+        f"{bad}/diff",
+        f"{bad}/diff?view=side",
+        f"{bad}/outlook",
+    ):
         page = watched.go(path)
         assert page.locator("main h1").count() == 1, path
         watched.check(rules=RULES.get(look, ()))
@@ -515,7 +526,10 @@ def test_the_rules_of_a_site_are_edited(watched: Watched, living: Living) -> Non
 
 
 def test_a_page_is_rechecked_tagged_and_given_an_interval(watched: Watched, living: Living) -> None:
-    path = harmful(living)
+    before = load(living.folder / "recrawl.toml").seeds
+    page = watched.go(harmful(living))
+    expect(page.locator(".bar")).to_contain_text("Its interval is that of its site.")
+    path, url = harmful(living, "a%3Cscript%3E"), f"{living.hostile}a%3Cscript%3E"
     page = watched.go(path)
     page.get_by_label("Tag").fill("prices")
     page.get_by_role("button", name="Add", exact=True).click()
@@ -523,14 +537,14 @@ def test_a_page_is_rechecked_tagged_and_given_an_interval(watched: Watched, livi
     page.get_by_label("Visit at least every").fill("6h")
     page.get_by_role("button", name="Set").click()
     expect(page.get_by_label("Visit at least every")).to_have_value("6h")
-    seeds = {seed.url: seed for seed in load(living.folder / "recrawl.toml").seeds}
-    assert (seeds[living.hostile].every, seeds[living.hostile].depth) == ("6h", 0)
+    seeds = load(living.folder / "recrawl.toml").seeds
+    assert (seeds[:-1], seeds[-1].url, seeds[-1].every, seeds[-1].depth) == (before, url, "6h", 0)
     page.get_by_role("button", name="Recheck now").click()
     expect(page.get_by_role("status").first).to_contain_text("A visit is requested")
     watched.check()
     watched.go("/changes?tag=prices")
     assert page.locator(".stream > li").count() > 0
-    assert set(page.locator(".stream .url").all_inner_texts()) == {living.hostile}
+    assert set(page.locator(".stream .url").all_inner_texts()) == {url}
     watched.go(path)
     page.get_by_role("button", name="Remove the tag prices").click()
     expect(page.locator(".tag.label")).to_have_count(0)

@@ -19,6 +19,7 @@ PAGES = (
     "/sites",
     "/sites/0",
     "/pages/0",
+    "/pages/0/read",
     "/pages/0/text",
     "/pages/0/source",
     "/pages/0/diff",
@@ -36,6 +37,7 @@ PAGES = (
     "/api/docs",
     "/settings/noise",
     "/settings/alerts",
+    "/settings/deliveries",
 )
 
 
@@ -67,7 +69,7 @@ def test_nothing_of_a_page_is_live(asker: Asker, path: str) -> None:
 
 
 def test_harm_is_there_to_be_read(asker: Asker) -> None:
-    for path in ("/pages/0", "/pages/0/text", "/pages/0/diff", "/changes", "/search?q=alert"):
+    for path in ("/pages/0", "/pages/0/read", "/pages/0/text", "/pages/0/diff", "/changes", "/search?q=alert"):
         assert "&lt;script&gt;alert(1)&lt;/script&gt;" in asker.get(path).text, path
 
 

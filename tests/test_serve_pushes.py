@@ -11,13 +11,13 @@ import pytest
 
 from recrawl.crawl.state.array_files import write_arrays
 from recrawl.record.storage import Storage
+from recrawl.repository.delivery.senders import Senders
 from recrawl.repository.push import websub
 from recrawl.repository.push.indexnow_keys import KeyClaim, KeyRefused, verify_key
 from recrawl.repository.push.websub import LEASE, RENEW_AFTER
 from recrawl.repository.repository import Repository
 from recrawl.serve.push import renewals
 from recrawl.serve.push.renewals import Renewals, Renewing
-from recrawl.serve.senders import Senders
 from recrawl.serve.service import Service, ServiceConfig
 from recrawl.settings import write_value
 from tests.serving import Asker, Dripping, Hub, in_time

@@ -52,7 +52,7 @@ def sheet(colour: str) -> Reply:
     return Reply(words.encode(), kind="text/css")
 
 
-HARM = """<base href="{evil}/base/"><meta http-equiv=refresh content="0;url={evil}/refresh">
+HARM = """<base href="{evil}/base/"><meta http-equiv=refresh content="6;url={evil}/refresh">
 <link rel=preconnect href="{evil}"><link rel=prefetch href="{evil}/prefetch"><link rel=stylesheet href="{evil}/x.css">
 <script>parent.hacked = 'inline'; document.cookie = 'a=b'; fetch('{evil}/fetch')</script>
 <script src="{evil}/x.js"></script>

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import queue
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from recrawl.repository.running import running, shown
 from recrawl.serve.cycle_log import describe_plan, plan
 from recrawl.serve.service import Service, ServiceConfig
 from recrawl.serve.turn_process import Message, TurnResult
+from tests.clocks import Clock
 from tests.serving import Asker
 from tests.world import Repo, Site, page
 
@@ -67,6 +70,19 @@ def test_in_a_crawl_the_total_is_what_is_known(repo: Repo) -> None:
         assert (found.visits, found.total) == (3, 12)
 
 
+def test_the_total_of_a_crawl_never_shrinks(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages that are requested and not answered yet are neither visited nor waiting."""
+    monkeypatch.setattr("recrawl.repository.running._INTERVAL", 0.0)
+    totals = []
+    with shown(repo.folder, "crawl", None, lambda _: None) as report:
+        for visits, waiting in ((3, 9), (4, 2), (9, 1), (12, 3)):
+            report(tally(visits, waiting=waiting))
+            found = running(repo.folder)
+            assert found is not None
+            totals.append(found.total)
+    assert totals == [12, 12, 12, 15]
+
+
 def test_the_file_of_a_killed_run_does_not_count(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
     file = repo.folder / "progress.json"
     with shown(repo.folder, "cycle", 40, lambda _: None):
@@ -101,16 +117,16 @@ def test_the_service_says_what_it_will_do_and_logs_each_cycle(repo: Repo) -> Non
         assert "no site was added yet" in describe_plan(plan(service.context))
         with Site({"/": page("Hello", "/a"), "/a": b"<p>a"}) as site:
             repo.crawl(site.url("/"))
-            assert "crawl 0 finished in" in (line := lines.get(timeout=30))
+            assert "crawl 0 finished in" in (line := lines.get(timeout=600))
             assert "2 visits: 2 new; " in line
             repo.cycle(1)
-            told = [lines.get(timeout=30)]
+            told = [lines.get(timeout=600)]
             while "finished" not in told[-1]:
-                told.append(lines.get(timeout=30))
+                told.append(lines.get(timeout=600))
         assert "cycle 1 finished in" in told[-1]
         assert "1 visit: 1 unchanged" in told[-1]
         service.context.events.publish("failed", {"error": "no disk", "failures": 1})
-        assert "cycle failed: no disk" in lines.get(timeout=30)
+        assert "cycle failed: no disk" in lines.get(timeout=600)
     with Service(repo.folder, ServiceConfig(clock=lambda: 1e9, runner=_Never())) as service:
         service.context.scheduler.pause()
         assert "the scheduler is paused" in describe_plan(plan(service.context))
@@ -118,6 +134,25 @@ def test_the_service_says_what_it_will_do_and_logs_each_cycle(repo: Repo) -> Non
         service.context.scheduler.resume()
         text = describe_plan(plan(service.context))
         assert text == "next cycle in 24 h (2001-09-10 01:46Z), then every 24h: policy shock, budget 1 of 2 pages"
+
+
+def test_the_next_cycle_is_told_alike_everywhere(repo: Repo) -> None:
+    """Pages with an interval of their own are due at once after a start; that is no cycle."""
+    clock = Clock(1e9)
+    with Site({"/": page("Hello", "/a"), "/a": b"<p>a"}) as site:
+        repo.run("add", site.url("/"), "--every", "6m")
+        repo.crawl()
+        repo.cycle(1)
+    with Service(repo.folder, ServiceConfig(clock=clock, runner=_Never(), schedule=False)) as service:
+        scheduler = service.context.scheduler
+        scheduler._status = replace(scheduler._status, enabled=True)
+        scheduler._base = clock.now - 3600  # as after a turn an hour ago
+        planned, asked = plan(service.context), Asker(service).get("/api/v1/scheduler").json
+        assert planned["due_in"] == 23 * 3600
+        assert datetime.fromisoformat(planned["next_cycle"]) == datetime.fromisoformat(asked["cycle_due"])
+        assert datetime.fromisoformat(asked["due"]).timestamp() == clock.now
+        assert "next cycle in 23 h" in describe_plan(planned)
+        assert "The next cycle starts in 23 h." in Asker(service, accept="text/html").get("/").text
 
 
 class _Never:

@@ -20,7 +20,7 @@ from tests.serving import Asker
 from tests.world import Reply, Repo, Site, page
 
 DONE = {"finished": True, "cycle": 1}
-WAIT = 20.0
+WAIT = 600.0
 
 
 class Turns:

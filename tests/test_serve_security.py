@@ -277,7 +277,7 @@ def test_who_asks_for_a_long_address_hears_that_it_is_too_long(repo: Repo) -> No
         assert asked.get("/api/v1/search?q=" + "x" * 32_000).status == 400, "the address is not, the word is"
         for many in (33_000, 200_000):
             assert asked.get("/api/v1/search?q=" + "x" * many).status == 414
-        with socket.create_connection(("127.0.0.1", service.port), timeout=30) as line:
+        with socket.create_connection(("127.0.0.1", service.port), timeout=300) as line:
             line.sendall(b"GET /?" + b"x" * 60_000)
             line.sendall(b"x" * 60_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert b" 414 " in line.recv(100)
@@ -290,7 +290,7 @@ def test_who_is_still_sending_hears_why_it_is_refused(repo: Repo) -> None:
         asked = Asker(service, **{"Content-Type": "application/x-www-form-urlencoded"})
         for body in (b"x" * 3_000_000, (b"x" * 1_000_000 for _ in range(3))):
             assert asked.post("/login", body).status == 413
-        with socket.create_connection(("127.0.0.1", service.port), timeout=30) as line:
+        with socket.create_connection(("127.0.0.1", service.port), timeout=300) as line:
             line.sendall(b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2000\r\n\r\nx")
             assert b" 413 " in line.recv(100)
 

@@ -66,6 +66,16 @@ def changes(repo: Repo) -> list[tuple[str, str]]:
         return [(change.url, change.outcome) for change in opened.changes(after=-1)]
 
 
+def assert_each_page_in_order(repo: Repo, events: EventServer) -> None:
+    """Every change has arrived, those of a page in the order in which they were recorded."""
+    arrived: dict[str, list[int]] = {}
+    for event in events.events:
+        arrived.setdefault(event["subject"], []).append(int(event["id"]))
+    firsts = {url: list(dict.fromkeys(numbers)) for url, numbers in arrived.items()}
+    assert all(numbers == sorted(numbers) for numbers in firsts.values())
+    assert sum(map(len, firsts.values())) == len(changes(repo))
+
+
 def current(repo: Repo) -> dict[str, str]:
     """The text of every page that is there."""
     with recrawl.open(repo.folder) as opened:
@@ -84,8 +94,9 @@ def test_a_webhook_gets_every_change_in_order_as_a_signed_cloud_event(
     history.run("sink", "add", "hook", "webhook", f"{events.url}/in", "--secret", "${HOOK_SECRET}")
     assert history.json("sink", "run")[0]["sent"] == len(changes(history))
     kinds = {"new": "created", "changed": "changed", "gone": "removed"}
-    found = [(event["subject"], event["type"]) for event in events.events]
-    assert found == [(url, f"recrawl.page.{kinds[outcome]}") for url, outcome in changes(history)]
+    found = sorted((int(event["id"]), event["subject"], event["type"]) for event in events.events)
+    assert [one[1:] for one in found] == [(url, f"recrawl.page.{kinds[outcome]}") for url, outcome in changes(history)]
+    assert_each_page_in_order(history, events)
     first, headers = events.events[0], events.headers[0]
     assert {"specversion", "id", "source", "type", "time", "datacontenttype", "data"} <= set(first)
     assert len({(event["source"], event["id"]) for event in events.events}) == len(events.events)
@@ -113,7 +124,9 @@ def test_an_index_holds_the_newest_version_of_every_page(history: Repo) -> None:
         )
         refused = history.run("sink", "run", code=1)
         assert "429" in refused.err
-        assert history.json("sink")[0] | {"delivered": -1, "waiting": len(changes(history))} == history.json("sink")[0]
+        assert history.json("sink")[0]["waiting"] == len(changes(history)) - 1, (
+            "one document was taken before the others were not"
+        )
         index.reject = lambda _: 0
         history.run("sink", "run")
         assert {url: index.documents[document_id(url)]["text"] for url in current(history)} == current(history)
@@ -154,7 +167,7 @@ def test_a_folder_of_markdown_files_follows_the_pages(history: Repo, tmp_path: P
         _, head, body = (folder / file_name(url)).read_text().split("---\n")
         front = dict(line.split(": ", 1) for line in head.splitlines())
         assert json.loads(front["url"]) == url
-        assert body.strip() == text.strip()
+        assert body.split() == text.split()[: len(body.split())] != []
 
 
 def test_lines_of_chunks_add_up_to_the_chunks_of_the_pages(history: Repo, tmp_path: Path) -> None:
@@ -176,7 +189,7 @@ def corpus_of(file: Path) -> dict[str, str]:
     for change in map(json.loads, file.read_text().splitlines()):
         if change["op"] == "put":
             corpus[change["id"]] = change["text"]
-        else:
+        elif change["op"] == "delete":
             corpus.pop(change["id"], None)
     return corpus
 
@@ -207,17 +220,16 @@ def test_what_the_user_removes_is_removed_from_every_sink(history: Repo, events:
 
 
 def killed(repo: Repo, name: str, after: int) -> None:
-    """Deliver, and be killed after that many deliveries: each was acknowledged, the last cursor is not stored."""
+    """Deliver, and be killed when so many calls to the receiver are recorded and the next one is to be."""
     script = (
         "import os, signal, sys, recrawl\n"
-        "from recrawl.repository.repository import Repository\n"
-        "store, left = Repository.remember, [int(sys.argv[3])]\n"
-        "def remember(self, name, value):\n"
-        "    if name.endswith(':delivered'):\n"
-        "        if not left[0]: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "        left[0] -= 1\n"
-        "    store(self, name, value)\n"
-        "Repository.remember = remember\n"
+        "from recrawl.repository.delivery.engine import Engine\n"
+        "record, left = Engine._record, [int(sys.argv[3])]\n"
+        "def kill(self, *given):\n"
+        "    if not left[0]: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    left[0] -= 1\n"
+        "    record(self, *given)\n"
+        "Engine._record = kill\n"
         "with recrawl.open(sys.argv[1]) as repo: repo.deliver(sys.argv[2])\n"
     )
     done = subprocess.run([sys.executable, "-c", script, str(repo.folder), name, str(after)], check=False)
@@ -226,18 +238,12 @@ def killed(repo: Repo, name: str, after: int) -> None:
 
 def test_a_kill_after_any_delivery_doubles_changes_and_loses_none(history: Repo, events: EventServer) -> None:
     history.run("sink", "add", "hook", "webhook", events.url)
-    expected = changes(history)
-    for _ in range(3):
-        killed(history, "hook", after=1)
+    for after in (0, 0, 1, 0):
+        killed(history, "hook", after=after)
     history.run("sink", "run")
-    arrived = [(event["subject"], event["data"]["outcome"]) for event in events.events]
-    assert len(arrived) == len(expected) + 3
-    assert len({event["id"] for event in events.events}) == len(expected)
-    numbers = [int(event["id"]) for event in events.events]
-    assert numbers == sorted(numbers), "a change that is sent again comes before the next one"
-    assert list(dict.fromkeys(zip(numbers, arrived, strict=True))) == list(
-        zip(sorted(set(numbers)), expected, strict=True)
-    )
+    assert_each_page_in_order(history, events)
+    assert len(events.events) > len(changes(history)), "what was under way is sent again"
+    assert history.json("sink")[0]["waiting"] == 0
 
 
 def test_a_kill_before_the_acknowledgement_loses_nothing(history: Repo, events: EventServer) -> None:
@@ -258,9 +264,12 @@ def test_a_receiver_that_fails_gets_the_same_changes_next_time(history: Repo, ev
     events.before = lambda: (503, b"") if events.requests == 3 else None
     assert "HTTP 503" in history.run("sink", "run", code=1).err
     (state,) = history.json("sink")
-    assert (state["waiting"], "503" in state["problem"]) == (len(changes(history)) - 2, True)
+    held = changes(history)[2][0]
+    behind = [outcome for url, outcome in changes(history) if url == held]
+    assert (state["waiting"], "503" in state["problem"]) == (len(behind), True), "other pages are delivered"
+    assert held not in {event["subject"] for event in events.events}
     history.run("sink", "run")
-    assert [event["subject"] for event in events.events] == [url for url, _ in changes(history)]
+    assert_each_page_in_order(history, events)
     assert history.json("sink")[0]["problem"] == ""
 
 

@@ -100,7 +100,7 @@ def test_heritrix(repo: Repo, tmp_path: Path) -> None:
         made.revisit(f"{SITE}/", "2024-01-05T00:00:01Z", first)
         made.response(f"{SITE}/", "2024-01-09T00:00:01Z", page("the zoo has closed for the winter, sadly"))
         made.response(f"{SITE}/old", "2024-01-09T00:00:02Z", b"gone", status="404 Not Found")
-    assert imported(repo, file)[f"{SITE}/"] == ["new", "changed"]
+    assert imported(repo, file)[f"{SITE}/"] == ["new", "unchanged", "changed"]
 
 
 @pytest.mark.parametrize("packed", [False, True])

@@ -20,6 +20,7 @@ import socket
 import subprocess
 import sys
 import traceback
+from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Self
@@ -48,7 +49,8 @@ _READER = b"reader"
 class WarmCommands:
     """The process from which commands are forked; `client` is a program that has one forked and waits for its end."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, environment: Mapping[str, str] = os.environ) -> None:
+        self._environment = {**environment, "OPENBLAS_NUM_THREADS": "1"}
         self.address = str(folder / "commands.socket")
         self.client = folder / "recrawl"
         self.client.write_text(_CLIENT.format(python=sys.executable, address=self.address))
@@ -62,9 +64,10 @@ class WarmCommands:
         with listener, theirs:
             fds = [listener.fileno(), theirs.fileno()]
             words = [sys.executable, "-m", "tests.warm_commands", self.address, *map(str, fds)]
-            environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
             root = Path(__file__).parents[1]
-            self._process = subprocess.Popen(words, cwd=root, pass_fds=fds, stdin=subprocess.DEVNULL, env=environment)
+            self._process = subprocess.Popen(
+                words, cwd=root, pass_fds=fds, stdin=subprocess.DEVNULL, env=self._environment
+            )
         self._ours = ours
         return self
 

@@ -41,7 +41,10 @@ from recrawl.record.store import SqliteStore, Store
 
 HTML = "text/html; charset=utf-8"
 _CLOCK = time.time
-_QUICK = {"delay": 0, "timeout": 5, "connect_timeout": 2, "stall": 3, "parse_seconds": 5, "patience": 3, "readers": 1}
+_QUICK = {
+    "delay": 0, "timeout": 600, "connect_timeout": 300, "stall": 300, "parse_seconds": 600, "patience": 3, "readers": 1,
+}  # fmt: skip
+"""No page of a sound server fails on a busy machine; a test of a limit sets it."""
 
 
 def connection(store: Store) -> sqlite3.Connection:
@@ -308,7 +311,7 @@ class Site:
     def __init__(self, pages: Mapping[str, Page] | None = None, tls: ssl.SSLContext | None = None) -> None:
         self.tls = tls
         self.pages: dict[str, Page] = dict(pages or {})
-        self.every: Callable[[Asked], Reply | None] | None = None
+        self.every: Callable[[Asked], bytes | Reply | None] | None = None
         """Asked first, for any path but robots.txt; None leaves the answer to the pages."""
         self.log: list[Asked] = []
         self.port = 0
@@ -400,7 +403,7 @@ class Site:
         if self.every is not None and asked.path != "/robots.txt":
             instead = self.every(asked)
             if instead is not None:
-                return instead
+                return instead if isinstance(instead, Reply) else Reply(instead)
         found = self.pages.get(asked.path)
         if found is None:
             return Reply(page("Not here"), 404)

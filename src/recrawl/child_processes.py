@@ -9,11 +9,12 @@ import contextlib
 import ctypes
 import gc
 import os
+import resource
 import signal
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
@@ -43,6 +44,17 @@ def keep_freed_memory() -> None:
         library = ctypes.CDLL(None)
         library.mallopt(_M_MMAP_THRESHOLD, _KEPT_BYTES)
         library.mallopt(_M_TRIM_THRESHOLD, 2 * _KEPT_BYTES)
+
+
+def limit_memory(more: int) -> None:
+    """Let this process take so many bytes of private memory more than it has; 0 sets no limit.
+
+    Linux counts what can be written and is not shared: heap, stacks, buffers, but no code and no mapped files.
+    """
+    with contextlib.suppress(OSError, ValueError):  # other systems, or a lower limit that is set already
+        has = int((_PROC / "statm").read_text(encoding="ascii").split()[5]) * os.sysconf("SC_PAGE_SIZE")
+        if more:
+            resource.setrlimit(resource.RLIMIT_DATA, (has + more, has + more))
 
 
 def return_freed_memory() -> None:
@@ -178,20 +190,34 @@ def _be_forked(run: Callable[[Connection], None], connection: Connection, parent
         os._exit(code)  # never back to the frames of the parent
 
 
+@contextlib.contextmanager
 def worker_pool(
     workers: int, start: Callable[..., None] | None = None, arguments: tuple[Any, ...] = ()
-) -> ProcessPoolExecutor:
-    """Return a pool of new processes; each calls `start` first.
+) -> Iterator[ProcessPoolExecutor]:
+    """A pool of new processes; each calls `start` first. With an exception, Ctrl-C among them, they end at once.
 
     Forking would be quicker to start, but is not safe once libraries have started threads.
     """
     from concurrent.futures import ProcessPoolExecutor  # lazy: readers start without it
     from multiprocessing import get_context  # lazy: as above
 
-    return ProcessPoolExecutor(workers, get_context("spawn"), _begin, (os.getpid(), start, arguments))
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), _begin, (os.getpid(), start, arguments))
+    try:
+        yield pool
+    except BaseException:
+        processes = list((pool._processes or {}).values())  # what they compute is not waited for
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.kill()
+        for process in processes:
+            process.join()
+        raise
+    finally:
+        pool.shutdown()
 
 
 def _begin(parent: int, start: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the parent decides
     end_with_parent(parent)
     if start is not None:
         start(*arguments)

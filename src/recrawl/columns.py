@@ -22,6 +22,8 @@ Int32s = NDArray[np.int32]
 """32-bit integers."""
 Flags = NDArray[np.bool_]
 """Truth values."""
+Bytes = NDArray[np.uint8]
+"""Eight bits each."""
 
 MINUTE = 60.0
 """One minute in seconds."""

@@ -10,6 +10,7 @@
     │   ├── NewerRepository   written by a newer recrawl
     │   ├── RepositoryBusy    locked by another process
     │   ├── LeaseLost         another worker owns the shard, or another writer the database
+    │   ├── RefusedRows       the database refuses values; a commit leaves out the page that has them
     │   └── StorageFailure    the disk or a file fails: full, read-only, damaged
     │       ├── DiskFull      no space left; nothing that was recorded is lost
     │       ├── DamagedIndex  the full-text index; the next writing command rebuilds it
@@ -80,6 +81,10 @@ class RepositoryBusy(RepositoryError):
 
 class LeaseLost(RepositoryError):
     """Another worker has taken over the shard, or another writer the database: nothing of the transaction is kept."""
+
+
+class RefusedRows(RepositoryError):
+    """The database refuses a value of a batch: nothing of the batch is written."""
 
 
 class StorageFailure(RepositoryError):

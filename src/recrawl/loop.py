@@ -9,8 +9,7 @@ Batches overlap where the policy allows it (`Picks.awaits`): the next batch is a
 policy needs are there. The others come with a later batch, and the end of the cycle waits for all of them.
 
 To resume a crashed cycle, run the same policy again, from the same book and seed, in the world wrapped in `Resumed`:
-recorded visits are answered from the record, batch by batch as they were before, so the policy makes the same choices;
-only missing visits are made.
+the policy is told what it was told before, batch by batch, so it makes the same choices; only missing visits are made.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import compress
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -187,7 +187,12 @@ def falls_short(picks: Picks, answered: int, under_way: int) -> bool:
 
 
 class Resumed:
-    """A world where some visits of the cycle were made before."""
+    """A world where some visits of the cycle were made before.
+
+    What the policy was told before is told again, batch by batch and word for word (`sent`), so that it makes the same
+    choices, however fast servers answered. That may be more than was recorded: visits whose outcome the policy knows
+    and that a crash has lost are made again, and what they find now is recorded, but changes no choice.
+    """
 
     def __init__(
         self,
@@ -195,30 +200,38 @@ class Resumed:
         recorded: dict[int, int],
         received: dict[int, int] | None = None,
         *,
-        deliveries: Iterable[list[int]] = (),
+        sent: Iterable[Outcomes] = (),
         delivered: Callable[[Outcomes], None] = lambda _: None,
     ) -> None:
-        """`recorded` and `received` give outcome and bytes of pages that were visited before, `deliveries` the pages
-        whose outcomes were returned then, call by call; `delivered` gets what later calls return.
+        """`recorded` and `received` give outcome and bytes of pages that were visited before, `sent` the outcomes that
+        were returned then, call by call; `delivered` gets what later calls return.
         """
         self._world = world
+        self._sent = deque(sent)
+        self._delivered = delivered
+        self._recorded = recorded.keys()
         self._known = dict(recorded)
         self._received = None if received is None else dict(received)
-        self._deliveries = deque(deliveries)
-        self._delivered = delivered
+        self._told: set[int] = set()
+        """Pages of `sent`: whatever the world says of them comes too late."""
+        self._again: set[int] = set()
+        """Those of them that are visited again."""
         self._waiting: dict[int, None] = {}
         """Chosen pages whose outcome was not returned yet, in the order of choice."""
+        for seen in self._sent:
+            self._add(seen)
+            self._told.update(seen.pages.tolist())
 
     def visit(self, picks: Picks) -> Outcomes:
         """Answer from the record, or else from the world."""
         chosen = picks.pages.tolist()
         self._waiting.update(dict.fromkeys(chosen))
-        missing = np.array([page not in self._known for page in chosen], bool)
-        rest = picks.where(missing)
+        rest = picks.where(np.array([page not in self._recorded for page in chosen], bool))
         if self._replays(picks):
-            if len(rest):  # these were under way when the cycle was interrupted
+            if len(rest):  # these were under way when the cycle was interrupted, or were lost
+                self._again.update(self._told.intersection(rest.pages.tolist()))
                 self._add(self._world.visit(replace(rest, awaits=0.0)))
-            return self._return(self._deliveries.popleft())
+            return self._return(self._sent.popleft().pages.tolist())
         if len(rest) or (picks.awaits >= 1 and not self._waiting.keys() <= self._known.keys()):
             self._add(self._world.visit(rest))
         seen = self._return([page for page in self._waiting if page in self._known])
@@ -226,22 +239,28 @@ class Resumed:
             self._delivered(seen)
         return seen
 
+    def complete(self) -> None:
+        """At the end of the cycle: make the visits again that were lost, of which the policy knows."""
+        if self._again:
+            self._add(self._world.visit(WAIT))
+
     def _replays(self, picks: Picks) -> bool:
-        """Whether the next delivery fits; it does not if the policy, a new version of it, has chosen other pages."""
-        if not self._deliveries:
+        """Whether the next batch of outcomes fits; not if the policy, a new version of it, has chosen other pages."""
+        if not self._sent:
             return False
-        pages = set(self._deliveries[0])
+        pages = set(self._sent[0].pages.tolist())
         answered = len(pages.intersection(picks.pages[: picks.needed].tolist()))
-        fits = pages <= self._waiting.keys() and pages <= self._known.keys()
-        if not fits or falls_short(picks, answered, len(self._waiting) - len(pages)):
-            self._deliveries.clear()
-        return bool(self._deliveries)
+        if not pages <= self._waiting.keys() or falls_short(picks, answered, len(self._waiting) - len(pages)):
+            self._sent.clear()
+        return bool(self._sent)
 
     def _add(self, seen: Outcomes) -> None:
         pages = seen.pages.tolist()
-        self._known.update(zip(pages, seen.what.tolist(), strict=True))
+        self._again.difference_update(pages)
+        new = [page not in self._told for page in pages]
+        self._known.update(zip(compress(pages, new), compress(seen.what.tolist(), new), strict=True))
         if self._received is not None and seen.received is not None:
-            self._received.update(zip(pages, seen.received.tolist(), strict=True))
+            self._received.update(zip(compress(pages, new), compress(seen.received.tolist(), new), strict=True))
 
     def _return(self, pages: list[int]) -> Outcomes:
         for page in pages:

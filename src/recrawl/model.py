@@ -7,7 +7,7 @@ kept in arrays (`Picks`, `Outcomes`), never in one object per page; an `Answer` 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from recrawl.columns import Flags, Floats, Ints
 
+_MAX_VALIDATOR = 500
 Pages = NDArray[np.int64]
 """Page numbers."""
 
@@ -100,7 +101,9 @@ class Failure(StrEnum):
     CONTENT_TYPE = "content-type"
     PARSE_TIMEOUT = "parse-timeout"
     PARSE_CRASH = "parse-crash"
+    PARSE_MEMORY = "parse-memory"
     TOO_DEEP = "too-deep"
+    UNSTORABLE = "unstorable"
     SHARED_TEXT = "shared-text"
     LOGIN = "login"
     INTERNAL = "internal"
@@ -228,6 +231,22 @@ NOTHING = Outcomes(np.zeros(0, np.int64), np.zeros(0, np.int8))
 """No outcomes."""
 
 
+class PastAnswer(NamedTuple):
+    """What a server answered for a page in the past, as a history tells."""
+
+    at: float
+    """Seconds since 1970, UTC."""
+    body: Callable[[], bytes] | None
+    """Reads the body; None if the page was removed and nothing else is known."""
+    head: bytes | None = None
+    """Status line and headers; None if the history has none."""
+
+    @property
+    def removed(self) -> bool:
+        """Whether all that is known is that the page was removed."""
+        return self.body is None and self.head is None
+
+
 @dataclass(slots=True)
 class Answer:
     """A server's answer to one request, or the failure.
@@ -280,6 +299,15 @@ class Answer:
     def header(self, name: str) -> str:
         """A header's value; empty without one."""
         return self.fields.get(name, "")
+
+
+def sendable(validator: str) -> str:
+    """An ETag or a date as a server sent it, if it can be sent back; empty if it is over-long or not printable ASCII.
+
+    >>> sendable('"33a64df5"'), sendable("é")
+    ('"33a64df5"', '')
+    """
+    return validator if len(validator) <= _MAX_VALIDATOR and validator.isascii() and validator.isprintable() else ""
 
 
 class Validators(NamedTuple):

@@ -11,6 +11,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+from recrawl.durable_files import make_folder, replace_file
 from recrawl.errors import UsageError
 
 REDACTED = "redacted"
@@ -68,9 +69,5 @@ def read_private(path: Path, where: str) -> str:
 
 def write_private(path: Path, text: str) -> None:
     """Replace a file that only its owner may read, in a folder of its own."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.new")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    draft.replace(path)
+    make_folder(path.parent, mode=0o700)
+    replace_file(path, text, mode=0o600)

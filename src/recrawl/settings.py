@@ -10,19 +10,31 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from recrawl import plugins
-from recrawl.compare.levels import NAMES, parse_level
+from recrawl.compare.levels import FILE_PREFIXES, NAMES, parse_level
 from recrawl.discover.urls import DEFAULT_TRACKING
+from recrawl.durable_files import locked, replace_file
 from recrawl.errors import UnknownName, UsageError
 from recrawl.fetch.access import AccessRule
 from recrawl.learn.value.importance import COSTS, kind_of
 from recrawl.model import ORDERS, RequisiteLevel
+from recrawl.parameters import RENDER, REQUISITES, SCREENSHOTS
 from recrawl.times import duration, quiet_hours, weekday_numbers
+
+if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
+
+
+LEVELS = NAMES
+"""The levels of change, for people."""
+LEVEL_FILES = FILE_PREFIXES
+"""Levels of change that name a file begin so."""
 
 
 class Setting(NamedTuple):
@@ -67,6 +79,11 @@ SETTINGS: tuple[Setting, ...] = (
         list(DEFAULT_TRACKING),
         "Query parameters to remove from URLs, as they do not change the page.",
     ),
+    Setting(
+        "keep_parameters",
+        [],
+        "Query parameters that stay in URLs, although they were learned to change nothing (recrawl noise --copies).",
+    ),
     Setting("max_queries", 5000, "Most URLs of one path that differ only in their query; more are a trap.", least=1),
     Setting("max_folder", 50_000, "Most pages in one directory; more are a trap.", least=1),
     Setting("robots_hours", 24.0, "Hours for which a robots.txt is cached."),
@@ -81,13 +98,13 @@ SETTINGS: tuple[Setting, ...] = (
         "requisites",
         "css",
         "What to keep to show pages as they looked: none, css (stylesheets) or all (images, fonts, scripts too).",
-        choices=tuple(level.name.lower() for level in RequisiteLevel),
+        choices=REQUISITES,
     ),
     Setting(
         "render",
         "never",
         "Render pages that need JavaScript, with the extra `browser`: never, auto or always.",
-        choices=("never", "auto", "always"),
+        choices=RENDER,
     ),
     Setting("render_seconds", 60.0, "Longest time to render a page, in seconds.", least=1, most=3600),
     Setting("render_requests", 60, "Most requests of a page that is rendered.", most=10_000),
@@ -95,7 +112,7 @@ SETTINGS: tuple[Setting, ...] = (
         "screenshots",
         "never",
         "Take screenshots, with the extra `browser`: never, changed (of each new version) or always (at each visit).",
-        choices=("never", "changed", "always"),
+        choices=SCREENSHOTS,
     ),
     Setting("screenshot_bytes", "2MB", "Largest screenshot; of a longer page, the upper part is kept."),
     Setting("requisite_budget", 1000, "Most requests for page requisites per crawl or cycle."),
@@ -134,7 +151,12 @@ SETTINGS: tuple[Setting, ...] = (
         "Servers with private addresses that alerts, sinks and WebSub requests may go to, as http://10.0.0.5:8080.",
     ),
     Setting("bytes", "0", "Most bytes received per cycle, such as 200MB or 1.5GB; 0 is no limit."),
-    Setting("site_share", 1.0, "Largest share of a cycle's visits and bytes for one site.", 1e-9, 1),
+    Setting(
+        "site_share",
+        "auto",
+        "What one site may take of a cycle: auto (others keep a fair share, by pages or importance), equal (the same "
+        "share for all), or the largest share of the visits and bytes; 1 is no limit.",
+    ),
     Setting(
         "reserve_new", 0.0, "Share of the visits reserved for pages never downloaded; 0 leaves it to the policy.", 0, 1
     ),
@@ -147,6 +169,8 @@ _CONTACT = re.compile(r"https?://(?:\S+\.\S+|localhost\S*)|(?:mailto:)?[^@\s]+@[
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*([kmgt]?)b?", re.IGNORECASE)
 _UNITS = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
+_LARGEST = 1e15
+
 _TABLE = {setting.name: setting for setting in SETTINGS}
 
 
@@ -157,8 +181,9 @@ def default_of(name: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """A site or page that was added."""
+    """A site or page that was added, with its rules."""
 
+    # `recrawl.parameters.SiteRules` says what each rule means.
     url: str
     depth: int | None = None
     limit: int | None = None
@@ -167,15 +192,10 @@ class Seed:
     allow_private: bool = False
     delay: float | None = None
     change: str = ""
-    """What counts as a change on this site; the setting `change` if empty."""
     requisites: str = ""
-    """Which page requisites are kept on this site; the setting `requisites` if empty."""
     render: str = ""
-    """Whether its pages are rendered; the setting `render` if empty."""
     screenshots: str = ""
-    """When screenshots of its pages are taken; the setting `screenshots` if empty."""
     every: str = ""
-    """Visit its pages at least this often, as 6h; the policy decides if empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,9 +231,11 @@ class Alert:
     significant: bool = False
     significance: float = 0.0
     """The least probability that a reader calls the change news."""
+    change: str = ""
+    """What counts as a change for this rule, as the setting `change`; if empty, what counts for the site."""
     outcomes: tuple[str, ...] = ()
     """changed, new, gone; all if empty."""
-    secret: str = ""
+    secret: str = field(default="", metadata={"secret": True})
     """Key that signs the requests to a webhook."""
     digest: str = ""
     """Collect updates for this duration; send at once if empty."""
@@ -234,6 +256,8 @@ class SinkRule:
     """Only changes of this site; all if empty."""
     secret: str = ""
     """Refers to a token or password: ${NAME} or ${file:PATH}."""
+    max_body: str = ""
+    """A change whose body is larger, as 1MB, is sent without its text; 0 is no limit, empty that of the kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +285,15 @@ class Settings:
         return self.values.get(name, _TABLE[name].default)
 
 
-_PARTS = ("settings", "seed", "filter", "alert", "share", "sink", "access")
+_PARTS: dict[str, type[Any]] = {
+    "seed": Seed,
+    "filter": Filter,
+    "alert": Alert,
+    "share": Share,
+    "sink": SinkRule,
+    "access": AccessRule,
+}
+"""The kind of the rows of each part but [settings]."""
 
 TEMPLATE = """\
 # Settings of this recrawl repository. 'recrawl config' lists all settings with their defaults.
@@ -279,19 +311,14 @@ def load(path: Path) -> Settings:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not valid TOML: {error}") from error
     for part in raw:
-        if part not in _PARTS:
-            raise UnknownName(f"part of {path.name}", part, _PARTS)
+        if part not in ("settings", *_PARTS):
+            raise UnknownName(f"part of {path.name}", part, ("settings", *_PARTS))
     said = raw.get("settings", {})
     if not isinstance(said, dict):
         raise UsageError(f"'settings' in {path.name} must be a table; write [settings] above its lines")
     return Settings(
         {name: checked(name, value, stored=True) for name, value in said.items()},
-        _rows(Seed, raw.get("seed", []), f"[[seed]] in {path.name}"),
-        _rows(Filter, raw.get("filter", []), f"[[filter]] in {path.name}"),
-        _rows(Alert, raw.get("alert", []), f"[[alert]] in {path.name}"),
-        _rows(Share, raw.get("share", []), f"[[share]] in {path.name}"),
-        _rows(SinkRule, raw.get("sink", []), f"[[sink]] in {path.name}"),
-        _rows(AccessRule, raw.get("access", []), f"[[access]] in {path.name}"),
+        *(_rows(kind, raw.get(part, []), f"[[{part}]] in {path.name}") for part, kind in _PARTS.items()),
     )
 
 
@@ -301,6 +328,8 @@ def checked(name: str, value: Any, *, stored: bool = False) -> Any:
         raise UnknownName("setting", name, _TABLE)
     setting = _TABLE[name]
     default = setting.default
+    if name == "site_share" and isinstance(value, int | float) and not isinstance(value, bool):
+        value = f"{value:g}"
     if isinstance(default, bool) != isinstance(value, bool):
         fits = False
     elif isinstance(default, (int, float)):
@@ -323,6 +352,10 @@ def _check_meaning(name: str, value: Any) -> None:
     choices = _TABLE[name].choices
     if choices and value not in choices:
         raise UsageError(f"invalid value '{value}' of the setting '{name}'; use {', '.join(choices)}")
+    if name == "site_share":
+        from recrawl.choose.budget.fair import site_share  # lazy: loads the change rates
+
+        site_share(value)
     if name == "quiet_hours":
         quiet_hours(value)
     if name == "weekdays":
@@ -331,7 +364,7 @@ def _check_meaning(name: str, value: Any) -> None:
         kind_of(value)
     if name in ("bytes", "requisite_bytes", "screenshot_bytes"):
         size(value)
-    if name == "change" and not value.startswith("relevance:"):
+    if name == "change" and not value.startswith(FILE_PREFIXES):
         parse_level(value)
     if name == "fetcher" and value not in (known := ["http", *(plugins.names("fetchers") if value != "http" else ())]):
         raise UnknownName("fetcher", value, known)
@@ -389,6 +422,14 @@ def parse_value(name: str, text: str) -> Any:
         ) from error
 
 
+def changing(path: Path) -> AbstractContextManager[None]:
+    """Hold this from reading the file to writing what follows from it: so no change of others is lost.
+
+    The functions that write hold it for themselves.
+    """
+    return locked(path)
+
+
 def write_value(path: Path, name: str, value: Any) -> None:
     """Change a setting in the file; comments and order stay."""
     write_values(path, {name: value})
@@ -398,12 +439,12 @@ def write_values(path: Path, values: Mapping[str, Any]) -> None:
     """Change several settings at once: all of them or none."""
     import tomlkit  # lazy: only commands that change settings need it
 
-    document = tomlkit.parse(path.read_text(encoding="utf-8"))
-    if "settings" not in document:
-        document["settings"] = tomlkit.table()
-    for name, value in values.items():
-        document["settings"][name] = value
-    _replace(path, tomlkit.dumps(document))
+    with _document(path) as document:
+        if values and "settings" not in document:
+            document["settings"] = tomlkit.table()
+        for name, value in values.items():
+            if document["settings"].get(name) != value:
+                document["settings"][name] = value
 
 
 def write_seeds(path: Path, seeds: tuple[Seed, ...]) -> None:
@@ -432,72 +473,107 @@ def write_access(path: Path, rules: tuple[AccessRule, ...]) -> None:
 
 
 def _write_rows(path: Path, part: str, rows: Sequence[Any]) -> None:
+    """Make these the rows of a part. What does not change keeps its lines: comments, order and way of writing."""
     import tomlkit  # lazy: only commands that change settings need it
 
-    document = tomlkit.parse(path.read_text(encoding="utf-8"))
-    document.pop(part, None)
-    if rows:
-        tables = tomlkit.aot()
-        for row in rows:
-            table = tomlkit.table()
-            for item in fields(row):
-                value = getattr(row, item.name)
-                if value != item.default:
-                    table[item.name] = list(value) if isinstance(value, tuple) else value
-            tables.append(table)
-        document[part] = tables
-    _replace(path, tomlkit.dumps(document))
+    with _document(path) as document:
+        kind = _PARTS[part]
+        where = f"[[{part}]] in {path.name}"
+        before = _rows(kind, document.unwrap().get(part, []), where)
+        if before == tuple(rows):
+            return
+        places = _places(before, rows)
+        tables = document.get(part)
+        if isinstance(tables, tomlkit.items.AoT) and places == sorted(places):
+            for row, place in zip(rows, places, strict=True):
+                if place < len(before):
+                    _change_row(tables[place], before[place], row)
+                else:
+                    tables.append(_change_row(tomlkit.table(), None, row))
+            for place in sorted(set(range(len(before))) - set(places), reverse=True):
+                del tables[place]
+            if rows and _rows(kind, tomllib.loads(tomlkit.dumps(document)).get(part, []), where) == tuple(rows):
+                return
+        document.pop(part, None)
+        if rows:
+            document[part] = tomlkit.aot()
+            for row in rows:
+                document[part].append(_change_row(tomlkit.table(), None, row))
 
 
-def _replace(path: Path, text: str) -> None:
-    """Replace a file atomically: a crash leaves the old one or the new one."""
-    draft = path.with_suffix(".toml.new")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(path)
+def _places(before: Sequence[Any], rows: Sequence[Any]) -> list[int]:
+    """The row of before that each row was; numbers from the end on for new ones. The first entry names a row."""
+    name = fields(rows[0])[0].name if rows else ""
+    free = dict(enumerate(before))
+    new = iter(range(len(before), len(before) + len(rows)))
+    same = {}
+    for number, row in enumerate(rows):
+        found = next((place for place, old in free.items() if old == row), None)
+        if found is not None:
+            same[number] = found
+            del free[found]
+    for number, row in enumerate(rows):
+        if number not in same:
+            found = next((at for at, old in free.items() if getattr(old, name) == getattr(row, name)), None)
+            same[number] = next(new) if found is None else found
+            free.pop(same[number], None)
+    return [same[number] for number in range(len(rows))]
+
+
+def _change_row(table: Any, old: Any, row: Any) -> Any:
+    """Write those entries of a row to its table that differ from the old row, or, without one, from the defaults."""
+    for item in fields(row):
+        value = getattr(row, item.name)
+        if value == (item.default if old is None else getattr(old, item.name)):
+            continue
+        if value == item.default:
+            table.remove(item.name)
+        else:
+            table[item.name] = list(value) if isinstance(value, tuple) else value
+    return table
+
+
+@contextmanager
+def _document(path: Path) -> Iterator[TOMLDocument]:
+    """The file as a document that is written at the end if it differs; nobody else changes it meanwhile."""
+    import tomlkit  # lazy: only commands that change settings need it
+
+    with changing(path):
+        before = path.read_text(encoding="utf-8")
+        document = tomlkit.parse(before)
+        yield document
+        after = tomlkit.dumps(document)
+        if after != before:
+            replace_file(path, after)
 
 
 def _rows(kind: type[Any], rows: Any, where: str) -> tuple[Any, ...]:
     if not isinstance(rows, list):
         raise UsageError(f"{where} must be a list of tables; write it with two brackets")
-    return tuple(_row(kind, row, where) for row in rows)
+    entries = get_type_hints(kind) if rows else {}
+    return tuple(_row(kind, entries, row, where) for row in rows)
 
 
-_KINDS: dict[str, tuple[type, ...]] = {
-    "url": (str,),
-    "site": (str,),
-    "depth": (int,),
-    "limit": (int,),
-    "delay": (int, float),
-    "at_least": (int, float),
-    "at_most": (int, float),
-    "allow_private": (bool,),
-    "divergence": (int, float),
-    "significant": (bool,),
-    "significance": (int, float),
-    "hold": (bool,),
-    **dict.fromkeys(("change", "requisites", "render", "screenshots", "every"), (str,)),
-    **dict.fromkeys(("kind",), (str,)),
-    **dict.fromkeys(("keep_cookies", "http2", "login_browser"), (bool,)),
-    **dict.fromkeys(("cookie_file", "user", "password", "token", "user_agent", "ca_file"), (str,)),
-    **dict.fromkeys(("proxy", "proxy_user", "proxy_password", "login_url", "login_form"), (str,)),
-    **dict.fromkeys(("name", "target", "path", "selector", "text", "secret", "digest"), (str,)),
-}
-"""Types of the entries of all parts but [settings]; those that are not listed are lists of strings."""
+def _fits(value: Any, hint: Any) -> bool:
+    """
+    >>> _fits(3, float | None), _fits(True, int | None), _fits(["/a"], tuple[str, ...]), _fits(-1, int)
+    (True, False, True, False)
+    """
+    if get_origin(hint) is tuple:
+        return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    kinds = get_args(hint) or (hint,)
+    if isinstance(value, (bool, str)):
+        return type(value) in kinds
+    return isinstance(value, (int, float) if float in kinds else kinds) and 0 <= value < _LARGEST
 
 
-def _row(kind: type[Any], row: Any, where: str) -> Any:
+def _row(kind: type[Any], entries: Mapping[str, Any], row: Any, where: str) -> Any:
     if not isinstance(row, dict):
         raise UsageError(f"{where} must be a table; write [[...]] above its lines")
-    names = {item.name for item in fields(kind)}
     for name, value in row.items():
-        if name not in names:
-            raise UnknownName(f"entry of {where}", name, names)
-        wanted = _KINDS.get(name)
-        if wanted is None:
-            fits = isinstance(value, list) and all(isinstance(item, str) for item in value)
-        else:
-            fits = isinstance(value, wanted) and (bool in wanted or not isinstance(value, bool))
-        if not fits or (isinstance(value, (int, float)) and not 0 <= value < 1e15):
+        if name not in entries:
+            raise UnknownName(f"entry of {where}", name, entries)
+        if not _fits(value, entries[name]):
             shown = "" if kind is AccessRule else f" {value!r}"  # it may be a secret
             raise UsageError(f"invalid value{shown} of '{name}' in {where}")
     for name in (item.name for item in fields(kind) if item.default is MISSING):

@@ -19,6 +19,31 @@ _AGO = re.compile(rf"(\d+|an?|last|past) ({'|'.join(_SPOKEN_UNITS)})s?(?: ago)?"
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])", re.IGNORECASE)
 
 
+SKEW = 300.0
+"""Clocks differ by up to this, in seconds."""
+
+
+def elapsed(since: float, now: float, ahead: float = 0.0) -> float:
+    """Seconds since a stored time; infinity if it lies in the future, for it was stored while the clock was wrong.
+
+    `ahead` is how far in the future it may rightly lie. A few minutes count as none: clocks differ.
+
+    >>> elapsed(100.0, 160.0), elapsed(170.0, 160.0), elapsed(9999.0, 160.0)
+    (60.0, -10.0, inf)
+    """
+    return now - since if since <= now + ahead + SKEW else math.inf
+
+
+def remaining(until: float, now: float, longest: float) -> float:
+    """Seconds until a stored time; 0 if it is past, or farther away than the `longest` wait that is ever stored.
+
+    >>> remaining(100.0, 40.0, 3600.0), remaining(100.0, 160.0, 3600.0), remaining(99_999.0, 40.0, 3600.0)
+    (60.0, 0.0, 0.0)
+    """
+    left = until - now
+    return left if 0.0 < left <= longest + SKEW else 0.0
+
+
 def duration(text: str) -> float:
     """Seconds.
 

@@ -6,11 +6,12 @@ Commands parse options and print; the work is done by `recrawl.repository` and `
 manage/      create a repository, say what it tracks, verify it: init, add, rm, config, access, import, export,
              chunks, sink, check, move
 refresh/     visit pages: crawl, cycle, run, serve, demo
-read/        list what is stored: status, sites, pages, changes, log, show, diff, search
-explain/     explain and estimate: why, predict, rates, anchor, noise, policies, plugins
+read/        list what is stored: status, usage, sites, pages, changes, log, show, diff, search
+explain/     explain and estimate: why, anchor, noise, policies, plugins
 cluster.py   `recrawl cluster`: start, join, status, stop, move, drain
 lab/         `recrawl lab`: run, compare, predict, reproduce, synth, serve
-terminal/    what commands share: options, output, tables, progress, opening a repository
+declared.py  options and arguments of commands, from the declarations in `recrawl.parameters`
+terminal/    what commands share: output, tables, progress, opening a repository
 reference.py, api_reference.py, failure_reference.py, markdown.py  the generated pages of docs/reference
 manual.py    man pages
 """
@@ -29,9 +30,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+import typer.core
 
+from recrawl.cli.declared import as_command
 from recrawl.cli.terminal import output
 from recrawl.cli.terminal.completions import COMPLETE_VARIABLE, words_to_complete
+from recrawl.cli.terminal.signals import exit_code, stop_at_once
 from recrawl.errors import RecrawlError, UnknownName
 from recrawl.version import __version__
 
@@ -44,16 +48,16 @@ VERBS: dict[str, str] = {
     "recheck": "Visit pages or sites now.",
     "run": "Refresh continuously.",
     "serve": "Run the service: scheduler, dashboard, API.",
+    "mcp": "Answer an assistant over standard input and output.",
     "status": "Show size, age and the last cycles.",
+    "usage": "Show what takes space on the disk.",
     "sites": "List the sites.",
     "pages": "List the pages.",
     "changes": "List what changed.",
     "log": "List the versions of a page.",
     "show": "Print a version of a page.",
     "diff": "Compare two versions of a page.",
-    "why": "Explain why a page was visited or not.",
-    "predict": "Estimate whether a page has changed by now.",
-    "rates": "Estimate how often pages change.",
+    "why": "Explain visits; how likely and how often pages change.",
     "search": "Search the newest version of every page.",
     "anchor": "Find the page that links a site's newest pages.",
     "noise": "Suggest filters for noise (dates, counters, ads).",
@@ -74,6 +78,18 @@ VERBS: dict[str, str] = {
     "lab": "Replay policies, repeat experiments, generate and serve webs.",
 }
 """Command to help text, in the order in which users need them."""
+DAILY = ("init", "add", "crawl", "cycle", "run", "serve", "status", "changes", "diff", "search")
+MORE = {
+    "Sites and pages": ("sites", "pages", "log", "show", "recheck", "tag", "rm"),
+    "Why and when": ("why", "anchor", "noise", "policies"),
+    "Settings": ("config", "access", "plugins", "completion"),
+    "Other systems": ("import", "export", "chunks", "sink", "mcp"),
+    "Maintenance": ("usage", "check", "move", "cluster"),
+    "Try and compare": ("demo", "lab"),
+}
+"""The commands that are not used daily, by what they are for."""
+OLD_SPELLINGS = {"predict": ("why", "--chance"), "rates": ("why", "--rate")}
+"""Commands that have become part of another one; they work, and say the new spelling."""
 
 _FOLDERS = {
     "manage": (
@@ -91,9 +107,9 @@ _FOLDERS = {
         "move",
         "completion",
     ),
-    "refresh": ("crawl", "cycle", "recheck", "run", "serve", "demo"),
-    "read": ("status", "sites", "pages", "changes", "log", "show", "diff", "search"),
-    "explain": ("why", "predict", "rates", "anchor", "noise", "policies", "plugins"),
+    "refresh": ("crawl", "cycle", "recheck", "run", "serve", "mcp", "demo"),
+    "read": ("status", "usage", "sites", "pages", "changes", "log", "show", "diff", "search"),
+    "explain": ("why", "anchor", "noise", "policies", "plugins"),
 }
 _RENAMED = {"import": "imports", "export": "exports"}
 """Commands whose module has another name: `import` is a keyword of Python."""
@@ -103,23 +119,34 @@ MODULES = {"lab": "recrawl.cli.lab", "cluster": "recrawl.cli.cluster"} | {
 """Command to its module."""
 _NO_HEADER = "--no-header"
 """Accepted anywhere on the command line: tables in a pipe begin with their first row."""
+_WIDE = "--wide"
+"""Accepted anywhere too: tables on a terminal may be wider than it, and show URLs whole."""
 _UsageProblem: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 """What typer raises for wrong usage; it has no public name of its own."""
 _GROUPS = {"cluster", "lab"}
+_INTERRUPTED = 130
 _TAKE_MINUS = {"diff", "search", "config"}
 """Commands whose arguments may begin with a minus: versions counted from the newest, excluded search terms."""
 
 
 def main() -> None:
     """Run the command `recrawl`; `recrawl.__main__` calls this."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # end like on Ctrl-C: temporary files are removed
+    signal.signal(signal.SIGTERM, stop_at_once)  # end like on Ctrl-C: temporary files are removed
     code = invoke(sys.argv[1:])
     gc.freeze()  # the interpreter would search all modules for cycles at its end, several times
     sys.exit(code)
 
 
 def invoke(arguments: Sequence[str]) -> int:
-    """Run a command line. Returns the exit code: 0 success, 1 failure, 2 wrong usage, 130 interrupted."""
+    """Run a command line. Returns the exit code: 0 success, 1 failure, 2 wrong usage, 130 Ctrl-C, 143 SIGTERM."""
+    arguments, renamed = _in_new_spelling(arguments)
+    code = _invoked(arguments)
+    if renamed and not code:
+        output.note(renamed)
+    return code
+
+
+def _invoked(arguments: Sequence[str]) -> int:
     # The matrices are small: on a busy machine, BLAS threads wait for each other longer than the work takes.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     as_json = "--json" in arguments
@@ -131,24 +158,28 @@ def invoke(arguments: Sequence[str]) -> int:
             completion_init()
             verb = _verb(asked)
             app_of(verb if verb in VERBS else "")(args=[], prog_name="recrawl", complete_var=COMPLETE_VARIABLE)
-        verb, given = _verb(arguments), _without_header(arguments)
+        verb, given = _verb(arguments), _without_looks(arguments)
         if verb and verb not in VERBS:
             raise UnknownName("command", verb, VERBS)
-        missing = not verb and not {"--help", "--version"} & set(given)
-        ended = app_of(verb)(args=["--help"] if missing else given, prog_name="recrawl", standalone_mode=not as_json)
+        missing = not verb and not {"--help", "--version", "--all"} & set(given)
+        app = app_of(verb, _verb(arguments[arguments.index(verb) + 1 :]) if verb in _GROUPS else "")
+        ended = app(args=["--help"] if missing else given, prog_name="recrawl", standalone_mode=not as_json)
         if isinstance(ended, int) and ended:
             return ended
-    except RecrawlError as error:
+    except (RecrawlError, ModuleNotFoundError) as raised:
+        error = _as_ours(raised)
         _complain(error, str(error), error.exit_code, as_json=as_json)
         return error.exit_code
     except _UsageProblem as error:  # raised only with --json; typer prints it otherwise
         _complain(error, error.format_message(), error.exit_code, as_json=True)
         return int(error.exit_code)
     except SystemExit as leave:  # typer exits this way
+        if leave.code == _INTERRUPTED:  # typer knows no other signal than Ctrl-C
+            return exit_code()
         return (leave.code if isinstance(leave.code, int) else 0) or _flushed() or 2 * missing
     except KeyboardInterrupt:
         typer.echo("recrawl: stopped", err=True)
-        return 130
+        return exit_code()
     except BrokenPipeError:
         _silence()  # the reader closed the pipe
         return 0
@@ -159,12 +190,35 @@ def invoke(arguments: Sequence[str]) -> int:
     return _flushed()
 
 
-def _without_header(arguments: Sequence[str]) -> list[str]:
-    """Obey --no-header wherever it stands before a `--`, and take it out."""
+def _in_new_spelling(arguments: Sequence[str]) -> tuple[Sequence[str], str]:
+    """The arguments with the command as it is called today, and what to say if it was called otherwise."""
+    verb = _verb(arguments)
+    if verb not in OLD_SPELLINGS:
+        return arguments, ""
+    new = OLD_SPELLINGS[verb]
+    place = next(at for at, word in enumerate(arguments) if word == verb and arguments[at - 1 : at] != ["-C"])
+    told = f"recrawl: 'recrawl {verb}' is 'recrawl {' '.join(new)}' now; the old spelling goes on working"
+    return [*arguments[:place], *new, *arguments[place + 1 :]], told
+
+
+def _without_looks(arguments: Sequence[str]) -> list[str]:
+    """Obey --no-header and --wide wherever they stand before a `--`, and take them out."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    kept = [word for word in arguments[:end] if word != _NO_HEADER]
-    output.show_header(len(kept) == end)
-    return [*kept, *arguments[end:]]
+    output.show_header(_NO_HEADER not in arguments[:end])
+    output.show_wide(_WIDE in arguments[:end])
+    return [*(word for word in arguments[:end] if word not in (_NO_HEADER, _WIDE)), *arguments[end:]]
+
+
+def _as_ours(error: RecrawlError | ModuleNotFoundError) -> RecrawlError:
+    """The error, or what a missing package means for the user; others are raised again."""
+    if isinstance(error, RecrawlError):
+        return error
+    from recrawl.extras import missing_extra  # lazy: only for this error
+
+    missing = missing_extra(error)
+    if missing is None:
+        raise error
+    return missing
 
 
 def _complain(error: Exception, message: str, code: int, *, as_json: bool) -> None:
@@ -203,10 +257,18 @@ def _verb(arguments: Sequence[str]) -> str:
     return ""
 
 
-def app_of(verb: str) -> typer.Typer:
+def inner_app(verb: str, part: str = "") -> typer.Typer:
+    """The commands of `cluster` or `lab`; of the lab, only `part` if it is one of them."""
+    module = importlib.import_module(MODULES[verb])
+    app: typer.Typer = module.app_with(part) if verb == "lab" else module.app
+    return app
+
+
+def app_of(verb: str, part: str = "") -> typer.Typer:
     """The program with one command, or with a stub of each for the help if `verb` is empty."""
     app = typer.Typer(
         name="recrawl",
+        cls=ProgramHelp if not verb else None,
         help="Keep a local copy of web pages up to date with a limited number of downloads.",
         epilog="Example: recrawl init news && cd news && recrawl add https://example.org && recrawl crawl",
         no_args_is_help=True,
@@ -218,14 +280,13 @@ def app_of(verb: str) -> typer.Typer:
     # Typer inspects every command it is given, so it gets only the requested one; stubs of all for the help.
     for name, text in VERBS.items():
         if name == verb:
-            module = importlib.import_module(MODULES[name])
             if name in _GROUPS:
-                app.add_typer(module.app, name=name, help=text)
+                app.add_typer(inner_app(name, part), name=name, help=text)
             else:
+                module = importlib.import_module(MODULES[name])
                 context = {"ignore_unknown_options": name in _TAKE_MINUS}
-                app.command(name, help=module.command.__doc__, epilog=module.EXAMPLE, context_settings=context)(
-                    module.command
-                )
+                command, about = as_command(module.command), module.command.__doc__
+                app.command(name, help=about, epilog=module.EXAMPLE, context_settings=context)(command)
         elif not verb:
             app.command(name, help=text)(_stub)
     return app
@@ -233,6 +294,27 @@ def app_of(verb: str) -> typer.Typer:
 
 def _stub() -> None:
     """A command that the help lists but that is not run."""
+
+
+def _list_all(show: bool) -> None:
+    if show:
+        for title, verbs in {"Daily": DAILY, **MORE}.items():
+            typer.echo(f"{title}:")
+            for verb in verbs:
+                typer.echo(f"  {verb:<12}{VERBS[verb]}")
+        raise typer.Exit
+
+
+class ProgramHelp(typer.core.TyperGroup):
+    """The help of the program: what is used daily comes first; the others follow by what they are for."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands."""
+        del ctx
+        with formatter.section("Daily commands"):
+            formatter.write_dl([(verb, VERBS[verb]) for verb in DAILY])
+        with formatter.section("More commands; 'recrawl --all' says what each does"):
+            formatter.write_dl([(title, ", ".join(verbs)) for title, verbs in MORE.items()])
 
 
 def _version(show: bool) -> None:
@@ -252,9 +334,15 @@ def _options(
     header: Annotated[
         bool, typer.Option(_NO_HEADER, help="Print tables in a pipe without their heading; allowed anywhere.")
     ] = False,
+    wide: Annotated[
+        bool, typer.Option(_WIDE, help="Let tables be wider than the terminal, with whole URLs; allowed anywhere.")
+    ] = False,
+    every: Annotated[
+        bool, typer.Option("--all", callback=_list_all, is_eager=True, help="List all commands with what they do.")
+    ] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    del version, header
+    del version, header, wide, every
     ctx.obj = folder

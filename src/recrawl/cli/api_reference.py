@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Annotated, Any, get_args, get_origin
 
 import recrawl
 from recrawl import errors, lab, testing
+from recrawl.operations import described_fields, evaluated, parameters_of
 from recrawl.repository import checking
 from recrawl.repository.explain import anchors, noise, prediction, rates
 from recrawl.repository.results import difference, rows, runs, values
@@ -73,6 +73,10 @@ def _function(name: str, function: Callable[..., Any], level: str) -> Iterator[s
     yield f"{level} {name.rpartition('.')[2] if level == '####' else name}\n"
     yield f"```py\n{_signature(name.rpartition('.')[2], function)}\n```\n"
     yield f"{_markdown(inspect.getdoc(function) or '')}\n"
+    own = inspect.signature(function).parameters
+    group = [f"- `{one.name}`: {one.about.help}" for one in parameters_of(function).values() if one.name not in own]
+    if group:
+        yield "By keyword:\n\n" + "\n".join(group) + "\n"
 
 
 def _class(name: str, kind: type[Any]) -> Iterator[str]:
@@ -111,14 +115,8 @@ def _fields(kind: type[Any]) -> Iterator[tuple[str, str, str]]:
     """Public fields of a dataclass or named tuple with the docstrings that follow them in the source."""
     if not dataclasses.is_dataclass(kind) and not hasattr(kind, "_fields"):
         return
-    body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
-    assert isinstance(body, ast.ClassDef)
-    for node, following in zip(body.body, [*body.body[1:], None], strict=True):
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and not node.target.id.startswith("_"):
-            text = ""
-            if isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
-                text = " ".join(str(following.value.value).split())
-            yield node.target.id, ast.unparse(node.annotation).replace("|", "\\|"), text.replace("|", "\\|")
+    for name, annotation, text in described_fields(kind):
+        yield name, annotation.replace("|", "\\|"), text.replace("|", "\\|")
 
 
 def _signature(name: str, function: Callable[..., Any]) -> str:
@@ -142,16 +140,23 @@ def _signature(name: str, function: Callable[..., Any]) -> str:
             else ""
         )
         default = "" if parameter.default is parameter.empty else f" = {_default(parameter.default)}"
-        parts.append(f"{stars}{parameter.name}{_annotation(': ', parameter.annotation)}{default}")
+        parts.append(f"{stars}{parameter.name}{_annotation(': ', _plain(parameter, function))}{default}")
     returns = "" if function.__name__ == "__init__" else _annotation(" -> ", signature.return_annotation)
     line = f"{name}({', '.join(parts)}){returns}"
     return line if len(line) <= 110 else f"{name}(\n    " + ",\n    ".join(parts) + f",\n){returns}"
 
 
+def _plain(parameter: inspect.Parameter, function: Callable[..., Any]) -> Any:
+    """The annotation of a parameter; without its description, where that is declared."""
+    hint = evaluated(parameter.annotation, vars(inspect.getmodule(function)))
+    return get_args(hint)[0] if get_origin(hint) is Annotated else parameter.annotation
+
+
 def _annotation(before: str, annotation: Any) -> str:
     if annotation is inspect.Parameter.empty:
         return ""
-    return before + (annotation if isinstance(annotation, str) else inspect.formatannotation(annotation))
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return before + text.replace("collections.abc.", "").replace("datetime.datetime", "datetime")
 
 
 def _default(value: Any) -> str:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, note, say, table
-from recrawl.cli.terminal.session import Stop
-from recrawl.cluster import overview
-from recrawl.cluster.layout import Layout, layout_at, layout_of
+from recrawl.cli.terminal.signals import Stop
+
+if TYPE_CHECKING:
+    from recrawl.cluster.layout import Layout
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -30,6 +31,8 @@ Lease = Annotated[float, typer.Option(metavar="SECONDS", help="Length of the lea
 
 
 def _layout(ctx: typer.Context, store: str) -> Layout:
+    from recrawl.cluster.layout import layout_at, layout_of  # lazy: needs the extra `postgres`
+
     return layout_at(store) if store else layout_of(ctx.obj or Path())
 
 
@@ -90,6 +93,8 @@ def join(
 @app.command(epilog="Example: recrawl cluster status --json")
 def status(ctx: typer.Context, store: Store = "", json: AsJson = False) -> None:
     """Show the nodes, the shards with their workers and leases, and the run under way."""
+    from recrawl.cluster import overview  # lazy: needs the extra `postgres`
+
     state = overview.state_of(_layout(ctx, store)).as_dict()
     if json:
         as_json(state)
@@ -123,6 +128,8 @@ def move(
     json: AsJson = False,
 ) -> None:
     """Let a shard run on a node, also during a run."""
+    from recrawl.cluster import overview  # lazy: needs the extra `postgres`
+
     overview.move_shard(_layout(ctx, store), shard, node)
     _end(f"shard {shard} goes to {node}", json, shard=shard, node=node)
 
@@ -136,6 +143,8 @@ def drain(
     json: AsJson = False,
 ) -> None:
     """Let the shards of a node go to others, also during a run; it gets no shards until --undo."""
+    from recrawl.cluster import overview  # lazy: needs the extra `postgres`
+
     overview.drain_node(_layout(ctx, store), node, draining=not undo)
     said = f"{node} {'may have shards again' if undo else 'gives its shards to others'}"
     _end(said, json, node=node, draining=not undo)

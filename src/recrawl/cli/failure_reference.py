@@ -30,7 +30,11 @@ _FILES = (
     ("an archive file lost its end", "writing commands: one line; exit code 1", "restore it, or `check --repair`"),
     ("the disk is full", "one line; exit code 1; nothing committed is lost", "free space, run the command again"),
     ("a read-only file system", "all queries work; writing commands: one line; exit code 1", ""),
-    ("a command is asked to stop (Ctrl-C, SIGTERM)", "it ends in order; exit code 130, or 0 if all was done", ""),
+    (
+        "a command is asked to stop (Ctrl-C, SIGTERM)",
+        "it ends in order; exit code 130 or 143; 0 if all was done, and of `run` and `serve`",
+        "",
+    ),
     ("a command is killed", "the next one continues; nothing is lost or doubled", "nothing to do"),
     ("a reader process is killed", "`parse-crash` for its page; a new process takes over", "nothing to do"),
 )

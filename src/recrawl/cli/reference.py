@@ -25,11 +25,14 @@ from rich.text import Text
 
 from recrawl.choose import POLICIES, parameter_texts, parameters
 from recrawl.choose.shards.splitting import why_one_shard
-from recrawl.cli import MODULES, VERBS
+from recrawl.cli import MODULES, VERBS, inner_app
 from recrawl.cli.api_reference import api
+from recrawl.cli.declared import as_command
 from recrawl.cli.failure_reference import MISBEHAVIOUR, failures
 from recrawl.cli.markdown import table
 from recrawl.lab.synth import PARAMETERS
+from recrawl.operations import members_of
+from recrawl.parameters import SiteRules
 from recrawl.repository.access import ENTRIES
 from recrawl.settings import SETTINGS
 
@@ -45,7 +48,8 @@ def commands() -> str:
         "Every command has `--help`; `--json` prints JSON. Exit codes: 0 success, 1 failure, 2 wrong usage,",
         "130 interrupted. Errors go to standard error; with `--json` they are one line of JSON: `error`, `kind` and",
         "`exit_code`.\n",
-        "In a pipe, tables are tab-separated and begin with a line of headings; `--no-header` leaves it out.\n",
+        "In a pipe, tables are tab-separated and begin with a line of headings; `--no-header` leaves it out.",
+        "On a terminal, they fit its width: URLs are shortened in the middle; `--wide` shows all of them.\n",
         "Write durations as `30s`, `10m`, `6h`, `2d`, `1w`, or combined: `1h30m`. Write times as `2026-03-01`,",
         "`2026-03-01T12:00` (UTC unless the time names a zone), as a duration, which means that long ago,",
         "or in words: `today`, `yesterday`, `last week`, `3 days ago`.\n",
@@ -54,12 +58,13 @@ def commands() -> str:
     for verb in VERBS:
         module = importlib.import_module(MODULES[verb])
         if hasattr(module, "command"):
-            parts.append(_verb(f"recrawl {verb}", module.command, module.EXAMPLE))
+            parts.append(_verb(f"recrawl {verb}", as_command(module.command), module.EXAMPLE))
             continue
         parts.append(f"## recrawl {verb}\n\n{VERBS[verb]} Its commands follow.\n")
-        for info in module.app.registered_commands:
+        for info in inner_app(verb).registered_commands:
+            assert info.callback is not None
             name = info.name or info.callback.__name__
-            parts.append(_verb(f"recrawl {verb} {name}", info.callback, info.epilog, level="###"))
+            parts.append(_verb(f"recrawl {verb} {name}", info.callback, info.epilog or "", level="###"))
     return "\n".join(parts)
 
 
@@ -72,7 +77,7 @@ def _verb(title: str, command: Callable[..., Any], example: str, level: str = "#
         if isinstance(info, typer.models.ArgumentInfo):
             arguments.append((f"`{info.metavar or name.upper()}`", text_))
         else:
-            shown = "" if default in (None, "", False) else f"`{default}`"
+            shown = "" if default is None or default is False or default == "" else f"`{default}`"
             options.append((_spelling(name, info, kind), text_, shown))
     parts = [f"{level} {title}\n\n{text}\n"]
     if arguments:
@@ -118,8 +123,11 @@ def settings() -> str:
                 ("setting", "default", "meaning"),
                 [(f"`{row.name}`", f"`{_toml(row.default)}`", row.help) for row in SETTINGS],
             ),
-            "Settings of one site (`depth`, `limit`, `include`, `exclude`, `allow_private`, `delay`) and noise filters",
-            "are in the same file: see [file formats](file-formats.md#recrawltoml).\n",
+            "Noise filters, alerts and the rules of a site are in the same file: see",
+            "[file formats](file-formats.md#recrawltoml).\n",
+            "## Rules of a site\n",
+            "Entries of `[[seed]]`, which `recrawl add URL` sets by options of the same name.\n",
+            table(("rule", "meaning"), [(f"`{name}`", one.about.help) for name, one in members_of(SiteRules).items()]),
             "## Access to a site\n",
             "Entries of `[[access]]`, which `recrawl access SITE ENTRY=VALUE` sets; see",
             "[sites behind a login or a proxy](../guides/logins-and-proxies.md). A *reference* is `${NAME}` or",

@@ -3,7 +3,8 @@
 No round waits for a shard that is late: a round is asked when all shards with a worker have arrived, or some time after
 the first one has. A stage that needs totals of all pages waits longer, and for shards without a worker too. After the
 last stage, visits that shards give back are divided again, until nobody can use them; the end waits for all shards,
-which may give back more. What the coordinator knows follows from the journal, so that one that is started again goes on
+which may give back more, and what is left then is divided by their pages. Before the first stage, the shards add up
+what their sites claim. What the coordinator knows follows from the journal, so that one that is started again goes on
 with the same numbers.
 """
 
@@ -19,7 +20,7 @@ from recrawl.choose import make_policy
 from recrawl.choose.shards.coordinator import Coordinator
 from recrawl.choose.shards.offers import Offer
 from recrawl.choose.shards.splitting import NO_TOTALS, Splittable, Stage
-from recrawl.cluster.shard_rounds import END, Journal, stage_of
+from recrawl.cluster.shard_rounds import CLAIMS, END, Journal, stage_of
 from recrawl.columns import Floats
 from recrawl.record.store.postgres.cluster.rounds import Arrival, RoundRow
 from recrawl.record.store.postgres.cluster.runs import RunRow
@@ -28,6 +29,8 @@ LATE = 30.0
 """Seconds after which a round goes on without shards that have not arrived or not offered."""
 POOLED = 4
 """A stage that needs the totals of all shards waits so many times as long."""
+
+
 _FRUITLESS = 3
 """Rounds after the last stage, one after the other, of which all visits come back, that end the cycle."""
 
@@ -51,6 +54,8 @@ class CycleCoordinator:
         self._stages: list[Stage] = []
         self._counted: dict[int, int] = {}
         """Visits given back by each shard that were counted."""
+        self._claimed: dict[int, int] = {}
+        """Visits that the sites of each shard claimed when it arrived last."""
         self._asked: RoundRow | None = None
         """The round that is not settled."""
         self._next = 0
@@ -80,7 +85,7 @@ class CycleCoordinator:
         if not self._next:
             self._plan(self._visits + returned)  # without the visits that shards make without asking
         stage = stage_of(self._stages, self._next)
-        everyone = set(range(self._shards)) if stage.pooled else live
+        everyone = set(range(self._shards)) if stage.pooled and stage not in CLAIMS else live
         if not self._ready(arrivals.keys(), everyone - done, self._late * (POOLED if stage.pooled else 1)):
             return False
         row = self._row(stage, self._coordinator.left + returned, returned, arrivals)
@@ -94,7 +99,15 @@ class CycleCoordinator:
 
     def _row(self, stage: Stage, left: int, returned: int, arrivals: Mapping[int, Arrival]) -> RoundRow | None:
         """The next round; None while those that were promised visits have not arrived."""
-        totals, present = _sum(arrivals) if stage.pooled else NO_TOTALS, sorted(arrivals)
+        present, columns = (
+            sorted(arrivals),
+            {shard: np.frombuffer(it.totals, np.float64) for shard, it in arrivals.items()},
+        )
+        if stage in CLAIMS:
+            totals = _sum(columns.values())
+            return RoundRow(self._next, stage.name, 0, left, returned, totals.tobytes(), present, settled=False)
+        totals = _sum(column[:-1] for column in columns.values()) if stage.pooled else NO_TOTALS
+        claimed = sum((self._claimed | {shard: int(column[-1]) for shard, column in columns.items()}).values())
         owed = self._coordinator.owed()
         over = self._next >= len(self._stages) or left <= 0
         again = over and left > 0 and self._given > 0 and self._fruitless < _FRUITLESS
@@ -105,8 +118,9 @@ class CycleCoordinator:
             stage = stage_of(self._stages, self._next - 1)
             ask = stage.ask(visits, totals)._replace(visits=visits)
         else:
-            ask = stage.ask(left, totals)._replace(visits=left) if again else stage.ask(left, totals)
+            ask = stage.ask(left, totals)
         name = END if over and not owed and not again else stage.name
+        totals = np.append(totals, claimed)
         return RoundRow(self._next, name, ask.visits, ask.left, returned, totals.tobytes(), present, settled=False)
 
     def _settle(self, row: RoundRow, arrivals: Mapping[int, Arrival], live: set[int]) -> bool:
@@ -131,7 +145,7 @@ class CycleCoordinator:
     def _plan(self, budget: int) -> None:
         """Divide the budget into stages."""
         policy = cast(Splittable, make_policy(self._run.policy))
-        self._stages = list(policy.stages(max(1, budget)))
+        self._stages = [*CLAIMS, *policy.stages(max(1, budget))]
 
     def _asking(self, row: RoundRow, arrivals: Mapping[int, Arrival]) -> None:
         self._coordinator.give_back(row.returned)
@@ -139,6 +153,10 @@ class CycleCoordinator:
         self._before = self._coordinator.left
         self._counted.update({shard: arrivals[shard].returned for shard in row.present})
         self._asked, self._next, self._since = row, row.round + 1, None
+        if row.round < len(CLAIMS):
+            self._asked, self._fruitless = None, 0
+            return
+        self._claimed |= {shard: int(np.frombuffer(arrivals[shard].totals)[-1]) for shard in row.present}
         if row.stage == END:
             self._asked, self.ended = None, True
 
@@ -159,7 +177,7 @@ def _decoded(offers: Mapping[int, bytes | None]) -> dict[int, Offer]:
     return {shard: Offer.decoded(offer) for shard, offer in offers.items() if offer is not None}
 
 
-def _sum(arrivals: Mapping[int, Arrival]) -> Floats:
+def _sum(columns: Iterable[Floats]) -> Floats:
     """The totals of all shards that have arrived."""
-    parts = [np.frombuffer(it.totals, np.float64) for it in arrivals.values() if it.totals]
+    parts = [column for column in columns if len(column)]
     return np.sum(parts, axis=0) if parts else NO_TOTALS

@@ -19,6 +19,7 @@ from pathlib import Path
 from recrawl.choose.shards.placement import check_shards, shard_of
 from recrawl.discover.registrable_domains import registrable_domain
 from recrawl.discover.scope import site
+from recrawl.durable_files import replace_file
 from recrawl.errors import RepositoryError, UsageError
 from recrawl.record import storage
 from recrawl.record.blobs.remote import claim
@@ -143,6 +144,6 @@ def create_cluster(folder: Path, *, store: str, archive: str, shards: int, setti
         cluster.set_fact("settings", settings)
     write_store_url(folder, target.reference)
     write_archive_target(folder, blobs)
-    (folder / CLUSTER).write_text(f"shards = {shards}\n", encoding="utf-8")
-    (folder / storage.SETTINGS).write_text(settings, encoding="utf-8")
+    replace_file(folder / CLUSTER, f"shards = {shards}\n")
+    replace_file(folder / storage.SETTINGS, settings)
     return layout

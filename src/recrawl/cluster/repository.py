@@ -4,27 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from recrawl.choose import Policy, describe
 from recrawl.cluster.commands.moving import MovableCluster
 from recrawl.cluster.layout import Layout, layout_of
 from recrawl.cluster.run_requests import Kind, counts_of, cycle_of, follow_run, request_run, stopped_cycle
-from recrawl.cluster.shard_parts import OVERRIDES
 from recrawl.crawl.reports.figures import renew
 from recrawl.crawl.tally import RunCounts
 from recrawl.errors import RecrawlError, RepositoryError, UsageError
-from recrawl.repository.lookup import When, origin_of, seconds
+from recrawl.parameters import Budget, Bytes, CrawlRules, Query, RunRules, SearchQuery, TimeLimit
 from recrawl.repository.opening import patience, seconds_of
-from recrawl.repository.results.runs import Import, Plan, Progress, Removal, Report, counts
+from recrawl.repository.results.runs import Plan, Progress, Removal, Report, counts
 from recrawl.repository.results.values import SearchHits
 from recrawl.repository.running import Running
-from recrawl.settings import write_seeds
+from recrawl.settings import changing, write_seeds
 
 if TYPE_CHECKING:
     from recrawl.crawl.outside import Fetch
-    from recrawl.lab.formats.archive import Archive
     from recrawl.repository.checking import CheckReport
+    from recrawl.repository.exchange import History
     from recrawl.repository.turns import Turn
 
 _Report = Callable[[Progress], None] | None
@@ -50,25 +49,12 @@ class ClusterRepository(MovableCluster):
         """Where the cluster and its shards are."""
         return layout_of(self.folder)
 
-    def search(
-        self,
-        query: str,
-        *,
-        site: str = "",
-        language: str = "",
-        limit: int = 10,
-        offset: int = 0,
-        since: When | None = None,
-        until: When | None = None,
-    ) -> SearchHits:
+    def search(self, query: Query, *, limit: int = 10, offset: int = 0, **only: Unpack[SearchQuery]) -> SearchHits:
         """The best pages of all shards; `unanswered` names the shards that did not answer within two seconds."""
         from recrawl.cluster.searching import search_shards  # lazy: few commands search
 
-        store, where, shards = self.storage.store, origin_of(self.storage, site), self.layout.shards
-        number = store.sites.number(where) if where else None
-        dated = {"since": since, "until": until}.items()
-        times = {name: None if when is None else seconds(when, self.now()) for name, when in dated}
-        question = {"query": query, "site": where, "language": language, **times}
+        question, shards = {"query": query, **self.sought(only)}, self.layout.shards
+        number = self.storage.store.sites.number(question["site"]) if question["site"] else None
         asked = range(shards) if number is None else (number % shards,)
         return search_shards(self.layout, question, asked, limit=limit, offset=offset)
 
@@ -96,42 +82,35 @@ class ClusterRepository(MovableCluster):
     def crawl(
         self,
         *,
-        time_limit: str | float | None = None,
+        time_limit: TimeLimit = None,
         wait: bool = False,
-        allow_private: bool = False,
-        delay: float | None = None,
-        change: str = "",
-        order: str = "",
         progress: _Report = None,
         stop: Callable[[], bool] = _never,
+        **rules: Unpack[CrawlRules],
     ) -> Report:
         """Let all shards discover and download new pages."""
         if not self.settings.seeds:
             raise UsageError("no site was added yet; add one with 'recrawl add URL'")
-        given = {"allow_private": allow_private, "delay": delay, "change": change, "order": order}
-        return self._run("crawl", given, time_limit, wait=wait, progress=progress, stop=stop)
+        return self._run("crawl", dict(rules), time_limit, wait=wait, progress=progress, stop=stop)
 
     def cycle(
         self,
         *,
-        budget: float | None = None,
+        budget: Budget = None,
         policy: str | Policy | None = None,
-        bytes: str = "",  # noqa: A002
-        time_limit: str | float | None = None,
+        bytes: Bytes = "",  # noqa: A002
+        time_limit: TimeLimit = None,
         wait: bool = False,
-        allow_private: bool = False,
-        delay: float | None = None,
-        change: str = "",
         fetch: Fetch | None = None,
         progress: _Report = None,
         stop: Callable[[], bool] = _never,
+        **rules: Unpack[RunRules],
     ) -> Report:
         """Refresh with one budget for all shards; a cycle that was stopped goes on with its own policy and budget."""
         if fetch is not None:
             raise UsageError("the workers of a cluster download pages themselves; 'fetch' works on one machine only")
-        given = {"allow_private": allow_private, "delay": delay, "change": change, "bytes": bytes}
         return self._run(
-            *("cycle", given, time_limit),
+            *("cycle", {"bytes": bytes, **rules}, time_limit),
             wait=wait,
             progress=progress,
             stop=stop,
@@ -142,18 +121,16 @@ class ClusterRepository(MovableCluster):
     def plan(
         self,
         *,
-        budget: float | None = None,
+        budget: Budget = None,
         policy: str | Policy | None = None,
-        bytes: str = "",  # noqa: A002
-        time_limit: str | float | None = None,
-        allow_private: bool = False,
-        delay: float | None = None,
-        change: str = "",
+        bytes: Bytes = "",  # noqa: A002
+        time_limit: TimeLimit = None,
+        **rules: Unpack[RunRules],
     ) -> Plan:
         """What `cycle` would visit with these options in all shards, and why; without any request."""
         from recrawl.cluster.commands.planning import PlannedCycle, plan_shards  # lazy: few commands plan
 
-        given = {"allow_private": allow_private, "delay": delay, "change": change, "bytes": bytes}
+        given = {name: value for name, value in {"bytes": bytes, **rules}.items() if value is not None}
         chosen, amount = cycle_of(self.settings, self.layout.shards, _text_of(policy), budget)
         return plan_shards(
             self.folder, self.settings, PlannedCycle(chosen, amount, seconds_of(time_limit), given, self.now())
@@ -172,35 +149,40 @@ class ClusterRepository(MovableCluster):
         """Stop tracking sites or pages that were added: the workers drop their pages, then the settings are written."""
         from recrawl.repository.seeds import without_seeds  # lazy: loads the crawler
 
-        after, removed = without_seeds(self.settings, urls)
+        _, removed = without_seeds(self.settings, urls)
         report = self._finished("rm", {"urls": sorted(removed)}, "dropped", wait=wait)
-        write_seeds(self.settings_file, after.seeds)
+        with changing(self.settings_file):
+            seeds = self.settings.seeds
+            write_seeds(self.settings_file, tuple(seed for seed in seeds if seed.url not in removed))
         return Removal(tuple(sorted(removed)), report.found)
 
     def _take_in(
-        self, urls: Iterable[str], archive: Archive | None, *, wait: bool, progress: Callable[[int, int], None]
-    ) -> Import:
-        from recrawl.cluster.commands.imports import divide, forget_all, hand_over  # lazy: loads pyarrow
-        from recrawl.repository.exchange import imported  # lazy: loads pyarrow
+        self, urls: Iterable[str], histories: Iterable[History], *, wait: bool, progress: Callable[[int], None]
+    ) -> tuple[RunCounts, list[str]]:
+        from recrawl.cluster.commands.imports import divided_import, forget_all  # lazy: loads pyarrow
 
-        divided = divide(self.layout, self.options().rules, urls, archive)
+        divided = divided_import(self.layout, self.options().rules, urls, histories)
         if not divided:
-            return imported(0, {}, divided.refused)
-        hand_over(self.layout, divided, archive)
-        given, pages = {"import": divided.as_options()}, sum(map(len, divided.histories.values()))
+            return RunCounts(), divided.refused
 
         def found(now: Progress) -> None:
-            progress(min(now.found, pages), pages)
+            progress(min(now.found, divided.pages))
 
+        given = {"import": divided.as_options()}
         try:
-            report = self._finished("import", given, "imported", wait=wait, progress=found if pages else None)
+            report = self._finished("import", given, "imported", wait=wait, progress=found if divided.pages else None)
         except RecrawlError:
             forget_all(self.layout, divided)
             raise
-        return imported(report.found, report.outcomes, divided.refused)
+        with closing(self.layout.open()) as cluster:
+            return counts_of(cluster, report.cycle), divided.refused
 
-    def check(self, *, repair: bool = False, wait: bool = False) -> CheckReport:
+    def check(self, *, repair: bool = False, truth: bool = False, wait: bool = False) -> CheckReport:
         """Verify database and archive of every shard; with `repair` its worker does it, and mends its index too."""
+        if truth:
+            raise UsageError(
+                "--truth needs a repository of one machine: 'recrawl move --shards 0' makes one of a cluster"
+            )
         from recrawl.cluster.commands.checking import check_shards, repaired_shards  # lazy: few commands check
 
         if repair:
@@ -230,14 +212,14 @@ class ClusterRepository(MovableCluster):
         stop: Callable[[], bool] = _never,
     ) -> Report | None:
         """One turn of a run: what was requested, a crawl and a cycle; None when stopped before its cycle began."""
-        given: dict[str, Any] = {"allow_private": turn.allow_private, "delay": turn.delay, "change": turn.change}
+        given: dict[str, Any] = dict(turn.rules)
         self._run("recheck", given, None, wait=wait, progress=progress, stop=stop)
         if turn.requests_only or stop():
             return None
         self._run("crawl", given, None, wait=wait, progress=progress, stop=stop)
         if stop():
             return None
-        report = self._run(
+        return self._run(
             *("cycle", {**given, "bytes": turn.bytes}, None),
             wait=wait,
             progress=progress,
@@ -245,8 +227,6 @@ class ClusterRepository(MovableCluster):
             policy=turn.policy,
             budget=turn.budget,
         )
-        self.deliver_all(stop=stop)
-        return report
 
     def _finished(
         self, kind: Kind, given: dict[str, Any], done: str, *, wait: bool, progress: _Report = None
@@ -270,10 +250,10 @@ class ClusterRepository(MovableCluster):
         policy: str = "",
         budget: float | None = None,
     ) -> Report:
-        options = {name: value for name, value in given.items() if value not in (None, "", False)}
-        if time_limit:
+        options = {name: value for name, value in given.items() if value is not None and value != ""}
+        if time_limit is not None and time_limit != "":
             options["seconds"] = seconds_of(time_limit)
-        self.options(**{name: value for name, value in options.items() if name in OVERRIDES})
+        self.options(**{name: value for name, value in options.items() if name in CrawlRules.__annotations__})
         self.close()
         text = self.settings_file.read_text(encoding="utf-8")
         with closing(self.layout.open()) as cluster:

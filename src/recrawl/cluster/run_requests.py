@@ -166,6 +166,7 @@ def report_of_run(cluster: ClusterStore, run: RunRow, *, resumed: bool = False) 
         finished=not run.stop and not failed,
         outcomes=counts.outcomes,
         failures=counts.failures,
+        left=counts.left,
         found=counts.found,
         received=counts.received,
         warnings=(*counts.warnings, *failed),

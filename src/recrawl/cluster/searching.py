@@ -62,7 +62,7 @@ def _ask(url: str, *, body: bytes, token: str, seconds: float) -> list[dict[str,
         return None
     headers = (f"Authorization: Bearer {token}", "Content-Type: application/json")
     limits = FetchLimits(connect_seconds=seconds, total_seconds=seconds, stall_seconds=seconds)
-    request = Request(url, allow_private=True, post=body, headers=headers)
+    request = Request(url, private=True, post=body, headers=headers)
     answer = fetch_one(request, agent=f"recrawl/{__version__}", limits=limits)
     if answer.failure is not None and answer.status != _REFUSED:
         return None
@@ -78,4 +78,6 @@ def _ask(url: str, *, body: bytes, token: str, seconds: float) -> list[dict[str,
 def _hit(row: dict[str, Any], shard: int, shards: int) -> SearchHit:
     marks = tuple((start, end) for start, end in row["marks"])
     page = row["page"] * shards + shard
-    return SearchHit(page, row["url"], row["title"], at(row["at"]), row["score"], row["snippet"], marks)
+    return SearchHit(
+        page, row["url"], row["title"], at(row["at"]), row["score"], row["snippet"], marks, tuple(row["also"])
+    )

@@ -28,6 +28,7 @@ from recrawl.crawl.tally import RunCounts, as_row, joined
 from recrawl.crawl.visits.servers import Servers
 from recrawl.errors import RepositoryBusy
 from recrawl.model import Outcome
+from recrawl.parameters import CrawlRules
 from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
 from recrawl.record.store.postgres.cluster.runs import DONE, IDLE, RUNNING, RunRow
@@ -36,8 +37,6 @@ from recrawl.repository import checking, opening, turns
 from recrawl.repository.seeds import drop_pages, without_seeds
 from recrawl.settings import Settings
 
-OVERRIDES = ("allow_private", "delay", "change", "order")
-"""Options of a run that override settings of the crawler."""
 _POLL = 0.25
 _COMMIT_SECONDS, _COMMIT_VISITS = 5.0, 1024
 """Each commit puts an object, so that there are fewer of them than in a crawl that writes to its own disk."""
@@ -187,15 +186,15 @@ class PartOfRun:
 
         shard, given = self._shard, self._given["import"]
 
-        def done(pages: int, _total: int) -> None:
+        def done(pages: int) -> None:
             self._progress(RunCounts(found=pages))
 
         self._report(RUNNING)
         with self._held() as storage:
             assert storage.remote is not None
             blobs = storage.remote.blobs
-            with handed_over(blobs, shard.number, given) as (urls, archive):
-                counts, _, finished = take_in(storage, self._options, urls, archive, progress=done, stop=shard.stop)
+            with handed_over(blobs, shard.number, given) as (urls, histories):
+                counts, _, finished = take_in(storage, self._options, urls, histories, progress=done, stop=shard.stop)
             self._ended(counts)
             if not finished:
                 return
@@ -278,8 +277,8 @@ class PartOfRun:
 
 def shard_options(layout: Layout, shard: int, run: int, values: Settings, given: Mapping[str, Any]) -> CrawlOptions:
     """The options of a shard: limits that concern all sites together are divided."""
-    overrides = {name: given[name] for name in OVERRIDES if name in given}
-    options = opening.with_bytes(opening.options_of(values, **overrides), given.get("bytes", ""))
+    rules = {name: given[name] for name in CrawlRules.__annotations__ if name in given}
+    options = opening.with_bytes(opening.options_of(values, **rules), given.get("bytes", ""))
     return replace(
         options,
         ownership=Ownership(shard, layout.shard_of_url, run),

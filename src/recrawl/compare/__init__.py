@@ -3,12 +3,13 @@
 Pure functions on bytes and text: nothing here does I/O or reads a clock.
 
 - `parsing/`: bytes to text, to a tree, to visible text
+- `tree/`: a page as blocks, and what is rendered from them: main content, Markdown, chunks, fields
 - `content/`: what of a page is its own and what belongs to the site; judges changes by it
 - `noise/`: what must not count as change (spec C8), and suggestions of such filters
 - `levels`: what counts as a change: text, content, significant, divergence, relevance
 - `digest`: digests of texts and payloads (spec C1)
 - `chunks`: the content of a page in chunks for retrieval
-- `words`: the words of a text
+- `unframed`: the texts of a page outside the frame of its site, by which copies are known
 - `terms`: word counts of many texts as a sparse matrix
 - `significance`: the chi-squared test on word counts (spec C2)
 - `divergence`: how much two texts differ, 0 to 1 (spec C7)

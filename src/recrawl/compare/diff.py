@@ -8,17 +8,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Literal
 
 from recrawl.compare.edits import matches
+from recrawl.words import tokens
 
 _MAX_LINES = 20_000
 _MAX_WORDS = 2_000
-_TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 _SIGNS = {"same": " ", "out": "-", "in": "+"}
 
 Marks = tuple[tuple[int, int], ...]
@@ -128,7 +127,7 @@ def _changed(old: Sequence[str], new: Sequence[str]) -> list[DiffRow]:
 
 def _word_marks(old: str, new: str) -> tuple[Marks, Marks]:
     """Return the ranges in which two lines differ; none for very long or very different lines."""
-    before, after = _TOKEN.findall(old), _TOKEN.findall(new)
+    before, after = tokens(old), tokens(new)
     if max(len(before), len(after)) > _MAX_WORDS:
         return (), ()
     runs = matches(before, after, max_edits=60)
@@ -138,14 +137,14 @@ def _word_marks(old: str, new: str) -> tuple[Marks, Marks]:
     return _gaps(before, [(x, n) for x, _, n in runs]), _gaps(after, [(y, n) for _, y, n in runs])
 
 
-def _gaps(tokens: list[str], kept: list[tuple[int, int]]) -> Marks:
-    """Return the character ranges of the tokens that were not kept."""
+def _gaps(pieces: list[str], kept: list[tuple[int, int]]) -> Marks:
+    """Return the character ranges of the pieces that were not kept."""
     offsets = [0]
-    for token in tokens:
-        offsets.append(offsets[-1] + len(token))
+    for piece in pieces:
+        offsets.append(offsets[-1] + len(piece))
     marks = []
     at = 0
-    for start, n in [*kept, (len(tokens), 0)]:
+    for start, n in [*kept, (len(pieces), 0)]:
         if start > at:
             marks.append((offsets[at], offsets[start]))
         at = start + n

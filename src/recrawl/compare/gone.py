@@ -12,11 +12,13 @@ responses over two days.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 
 from recrawl.columns import DAY
 from recrawl.model import State
+from recrawl.times import elapsed
 
 CONFIRM_SECONDS = 2 * DAY
 _CONFIRM_MISSES = 3
@@ -65,7 +67,8 @@ def step(
     if evidence is Evidence.PRESENT:
         return Standing(State.LIVE)
     misses = standing.misses + 1
-    since = standing.missing_since if standing.misses else now
+    known = standing.misses and elapsed(standing.missing_since, now) < math.inf
+    since = standing.missing_since if known else now
     if standing.state is State.GONE:
         gone = True
     elif vanishing:

@@ -5,8 +5,14 @@ content          the page's own text differs, not only the frame of its site (`c
 significant      the word counts differ by the chi-squared test (spec C2)
 divergence:X     at least the share X of the words differs (spec C7)
 words:N          at least N words differ (Ali and Williams 2003 use about 20)
+new-link         it links to a page that was not known (spec C3; R §3.1, type 3)
+out-link         it links to a page that its last version did not link to (R §3.1, read literally)
+relevance:FILE   it begins to match one of the queries in FILE (R §3.1, type 2: from not relevant to relevant)
+relevance-both:FILE  it begins or ceases to match one of them (spec C4)
 NAME:ARGUMENT    what the plug-in NAME says (see `recrawl.plugins`)
-relevance:FILE   it begins or ceases to match one of the queries in FILE (spec C4)
+
+A text matches a query if it has all of its words. Links count even where the text is the same, since the target of a
+link is no text; all other levels need another text.
 """
 
 from __future__ import annotations
@@ -19,7 +25,15 @@ from recrawl import plugins
 from recrawl.errors import UsageError
 
 _WORD = re.compile(r"\w+")
-NAMES = "text, content, significant, divergence:X (X from 0 to 1), words:N or relevance:FILE (one query per line)"
+NAMES = (
+    "text, content, significant, divergence:X (X from 0 to 1), words:N, new-link, out-link, relevance:FILE or "
+    "relevance-both:FILE (one query per line)"
+)
+_PLAIN = ("text", "content", "significant", "new-link", "out-link")
+_LINKS = ("new-link", "out-link")
+_RELEVANCE = ("relevance", "relevance-both")
+FILE_PREFIXES = tuple(f"{kind}:" for kind in _RELEVANCE)
+"""Levels that name a file begin so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +67,24 @@ class ChangeLevel:
             return differs.divergence is None or differs.divergence >= self.least
         if self.kind == "words":
             return differs.words is None or differs.words >= self.least
+        if self.of_links:
+            return bool(differs.new_links if self.kind == "new-link" else differs.out_links)
         return self.kind == "text" or differs.relevance is not False
+
+    @property
+    def of_links(self) -> bool:
+        """Whether links decide, even where the text is the same."""
+        return not self.plugin and self.kind in _LINKS
+
+    def differs_in_relevance(self, before: str, after: str) -> bool:
+        """Whether a page with the text `before` begins, or for `relevance-both` ceases, to match a query by `after`.
+
+        >>> level = ChangeLevel("relevance", queries=(("storm",), ("election", "result")))
+        >>> level.differs_in_relevance("", "result of the election"), level.differs_in_relevance("storm", "")
+        (True, False)
+        """
+        old, new = self.matching(before), self.matching(after)
+        return bool(new - old) or (self.kind == "relevance-both" and bool(old - new))
 
     def matching(self, text: str) -> frozenset[int]:
         """The queries all of whose words the text has."""
@@ -71,6 +102,10 @@ class Differences:
     relevance: bool | None = None
     words: int | None = None
     """Words that only one of the texts has, counted as often as they occur."""
+    new_links: int = 0
+    """Links to pages that were not known."""
+    out_links: int | None = None
+    """Links that the version before did not have."""
 
 
 def parse_level(text: str) -> ChangeLevel:
@@ -100,7 +135,7 @@ def _plugin_level(text: str) -> ChangeLevel:
 
 def _own_level(text: str) -> ChangeLevel | None:
     kind, _, rest = text.partition(":")
-    if text in ("text", "content", "significant"):
+    if text in _PLAIN:
         return ChangeLevel(text)
     if kind == "divergence":
         try:
@@ -111,7 +146,7 @@ def _own_level(text: str) -> ChangeLevel | None:
             return ChangeLevel(kind, least)
     if kind == "words" and rest.isdecimal() and int(rest) > 0:
         return ChangeLevel(kind, float(rest))
-    if kind == "relevance" and rest:
+    if kind in _RELEVANCE and rest:
         return ChangeLevel(kind, queries=_queries(Path(rest)))
     return None
 
@@ -120,10 +155,10 @@ def _queries(path: Path) -> tuple[tuple[str, ...], ...]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the queries of relevance:{path}: {error}") from error
+        raise UsageError(f"cannot read the queries in {path}: {error}") from error
     queries = tuple(filter(None, (tuple(_WORD.findall(line.casefold())) for line in lines)))
     if not queries:
-        raise UsageError(f"{path} has no query; write one per line")
+        raise UsageError(f"{path} holds no query; write one query per line")
     return queries
 
 

@@ -19,9 +19,9 @@ import numpy as np
 from recrawl.columns import Flags, Floats, Ints
 from recrawl.compare.common_ends import SplitTexts, split_texts
 from recrawl.compare.terms import aligned
-from recrawl.compare.words import words
 from recrawl.extras import sparse
 from recrawl.gamma import upper_share
+from recrawl.words import words
 
 LEVEL = 0.05
 _MIN_EXPECTED = 5.0

@@ -7,7 +7,7 @@ clusters by tf·idf. Files hold hashed counts, so the hash must never change.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from itertools import islice
 from urllib.parse import unquote
@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.columns import Int32s
-from recrawl.compare.words import words
 from recrawl.extras import scipy
+from recrawl.words import words
 
 BUCKETS = 2**18
 """Columns of hashed counts."""
@@ -78,6 +78,20 @@ def hashed(texts: Iterable[str]) -> scipy.sparse.csr_array:
     return stacked(map(_hashed, iter(lambda: list(islice(stream, _BATCH_TEXTS)), [])))
 
 
+def hashed_words(text: str) -> tuple[Int32s, Int32s]:
+    """Return the columns of one text's hashed counts, ascending, and the counts.
+
+    >>> columns, found = hashed_words("b a b")
+    >>> dict(zip(columns.tolist(), found.tolist())) == {crc32(b"a") % BUCKETS: 1, crc32(b"b") % BUCKETS: 2}
+    True
+    """
+    found = Counter(words(text))
+    bucket = np.fromiter((_bucket(word) for word in found), np.int32, len(found))
+    columns, place = np.unique(bucket, return_inverse=True)
+    sums = np.bincount(place, weights=np.fromiter(found.values(), np.float64, len(found)), minlength=len(columns))
+    return columns, np.minimum(sums, _MAX_COUNT).astype(np.int32)
+
+
 def hashed_addresses(urls: Iterable[str]) -> scipy.sparse.csr_array:
     """Return hashed counts of the words of URLs: without the scheme, `_` as a space, `%41` as `A`.
 
@@ -108,8 +122,12 @@ def _hashed(texts: list[str]) -> scipy.sparse.csr_array:
     """Count by vocabulary number first, which hashes each different word only once."""
     numbers = Vocabulary()
     numbered = counts(texts, numbers)
-    bucket = np.fromiter((crc32(word.encode("utf-8", "replace")) % BUCKETS for word in numbers), np.int32, len(numbers))
+    bucket = np.fromiter((_bucket(word) for word in numbers), np.int32, len(numbers))
     columns = bucket[numbered.indices]
     matrix = scipy.sparse.csr_array((numbered.data, columns, numbered.indptr), shape=(len(texts), BUCKETS))
     matrix.sum_duplicates()
     return matrix
+
+
+def _bucket(word: str) -> int:
+    return crc32(word.encode("utf-8", "replace")) % BUCKETS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -18,14 +18,15 @@ from recrawl.crawl.reports.page_rows import summary_columns
 from recrawl.crawl.reports.summaries import summarise
 from recrawl.crawl.state import deliveries, limits
 from recrawl.crawl.state.book_columns import check_needs, delete_columns
+from recrawl.crawl.state.copies import group
 from recrawl.crawl.state.link_graph import named_anchors
 from recrawl.crawl.state.policy_memory import ready_book, recorded_visits, save_memory
 from recrawl.crawl.state.rechecks import absent_pages
 from recrawl.crawl.state.rescope import rescope, scopes_changed
 from recrawl.crawl.state.weights import check_weights, weigh
 from recrawl.crawl.tally import RunCounts
-from recrawl.crawl.visits.live_web import LiveWeb
-from recrawl.loop import Resumed, run_cycle
+from recrawl.crawl.visits.live import LiveCrawl
+from recrawl.loop import Recorded, Resumed, run_cycle
 from recrawl.model import Picks
 from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
@@ -99,10 +100,10 @@ def crawl(
     """
     row, resumed = begin_run(repository.store, options, "crawl", "explore", 0, 0)
     started = options.timer()
-    live = live_web(repository, options, row, controls, started)
+    live = live_crawl(repository, options, row, controls, started)
     try:
         if scopes_changed(repository, options.scopes):
-            rescope(repository, options, live.journey.discovery, live.record_pages)
+            rescope(repository, options, live.discovery, live.record_pages)
         given = add_pages(live, options, ((seed, 0) for seed in seeds), row)
         more = partial(take_links, live, options, row, incoming)
         more()
@@ -118,7 +119,7 @@ def crawl(
             finish_run(repository, options, live, row)
     finally:
         live.close()
-    return Summary(row, live.journey.tally, resumed, finished, options.timer() - started)
+    return Summary(row, live.tally, resumed, finished, options.timer() - started)
 
 
 def cycle(
@@ -142,11 +143,10 @@ def cycle(
     visits = limits.within(limits.budget_of(budget, repository.store, options), options, seconds)
     row, resumed = begin_run(repository.store, options, "cycle", describe(policy), visits, seed)
     started = options.timer()
-    live = live_web(repository, options, row, controls, started)
-    journey = live.journey
+    live = live_crawl(repository, options, row, controls, started)
     try:
         if scopes_changed(repository, options.scopes):
-            rescope(repository, options, journey.discovery, live.record_pages)
+            rescope(repository, options, live.discovery, live.record_pages)
         if not resumed:
             take_links(live, options, row, incoming)
         policy = make_policy(row.policy)
@@ -157,12 +157,12 @@ def cycle(
             _after_run(repository, options, live, row)
     finally:
         live.close()
-    return Summary(row, journey.tally, resumed, finished, options.timer() - started, notes, work)
+    return Summary(row, live.tally, resumed, finished, options.timer() - started, notes, work)
 
 
 def _follow(
     policy: Policy,
-    live: LiveWeb,
+    live: LiveCrawl,
     repository: Storage,
     options: CrawlOptions,
     row: CycleRow,
@@ -173,17 +173,25 @@ def _follow(
     """Make the visits that the policy chooses; whether the cycle is finished, remarks, and what the policy has done."""
     anchors = named_anchors(repository.store, options.anchors)
     part, share = controls.part, 1.0 if controls.part is None else controls.part.share
-    servers = live.journey.servers
+    servers = live.servers
     with repository.store.scan():
         book, past = ready_book(repository, policy, row, servers.limits(), begin=True, given=anchors, share=share)
     ignored = weigh(book, repository, row, options.weights, begin=True)
     notes = (ignored,) if ignored else ()
-    chooser, allowance = limits.limited(repository, policy, row, book, servers, options, seconds, begin=True, part=part)
+    chooser, allowance = limits.limited(
+        repository, policy, row, book, servers, options, seconds, begin=True, part=part, idle=live.commit_if_due
+    )
     if part is not None and repository.remote is not None:
         repository.remote.keep_models()  # another machine may resume the cycle
     received = repository.store.visits.received_of_cycle(row)
-    live.journey.bytes = limits.ByteBudget(allowance.bytes, allowance.site_bytes, received)
-    world, recorded = _with_recorded(live, repository, row), partial(recorded_visits, repository, policy, row, past)
+    live.limit_bytes(allowance.bytes, allowance.site_bytes, list(received))
+    world = _with_recorded(live, repository, row)
+
+    def recorded() -> Iterator[Recorded]:
+        world.complete()
+        live.commit()
+        return recorded_visits(repository, policy, row, past)
+
     finished = run_cycle(policy, chooser, world, book, row.budget, row.seed, recorded, controls.stop)
     if finished:
         fetch_requisites(live, incoming)
@@ -201,10 +209,11 @@ def recheck(repository: Storage, options: CrawlOptions, pages: list[int], contro
     """Visit these pages, whatever a policy would choose; what is left of them after a stop stays requested."""
     row, resumed = begin_run(repository.store, options, "recheck", "recheck", len(pages), 0)
     started = options.timer()
-    live = live_web(repository, options, row, controls, started)
+    live = live_crawl(repository, options, row, controls, started)
     try:
         chosen = np.array(pages, np.int64)
         live.visit(Picks(chosen, np.zeros(len(chosen)), "a visit was requested, or its interval is over"))
+        live.commit()
         finished = not controls.stop()
         if finished:
             live.fetch_requisites()
@@ -212,7 +221,7 @@ def recheck(repository: Storage, options: CrawlOptions, pages: list[int], contro
             summarise(repository.store, row, options.clock())
     finally:
         live.close()
-    return Summary(row, live.journey.tally, resumed, finished, options.timer() - started)
+    return Summary(row, live.tally, resumed, finished, options.timer() - started)
 
 
 def unfinished(store: Store, kind: str) -> CycleRow | None:
@@ -251,9 +260,11 @@ def begin_run(
     return row, False
 
 
-def live_web(repository: Storage, options: CrawlOptions, row: CycleRow, controls: Controls, started: float) -> LiveWeb:
-    """The live web of a run."""
-    return LiveWeb(
+def live_crawl(
+    repository: Storage, options: CrawlOptions, row: CycleRow, controls: Controls, started: float
+) -> LiveCrawl:
+    """The live shell of a run."""
+    return LiveCrawl(
         repository,
         options,
         row,
@@ -264,37 +275,32 @@ def live_web(repository: Storage, options: CrawlOptions, row: CycleRow, controls
     )
 
 
-def _with_recorded(live: LiveWeb, repository: Storage, row: CycleRow) -> Resumed:
+def _with_recorded(live: LiveCrawl, repository: Storage, row: CycleRow) -> Resumed:
     """The live web, with the visits of this cycle that were made before an interruption."""
     visited, sent = repository.store.visits.of_cycle(row), deliveries.Deliveries(repository, row.id)
     pages = visited["page"].tolist()
-    held, batches = sent.read(visited)
-    outcomes = held | dict(zip(pages, visited["outcome"].tolist(), strict=True))
+    outcomes = dict(zip(pages, visited["outcome"].tolist(), strict=True))
     received = dict(zip(pages, visited["received"].tolist(), strict=True))
-    numbers = live.journey.recorder.numbers
-    return Resumed(
-        *(live, outcomes, received),
-        deliveries=batches,
-        delivered=lambda seen: sent.add(numbers.next_visit, seen),
-    )
+    return Resumed(live, outcomes, received, sent=sent.read(), delivered=sent.add)
 
 
-def finish_run(repository: Storage, options: CrawlOptions, live: LiveWeb, row: CycleRow) -> None:
+def finish_run(repository: Storage, options: CrawlOptions, live: LiveCrawl, row: CycleRow) -> None:
     """Close a crawl that has ended, then do what is allowed only between runs."""
     repository.store.cycles.finish(row.id, options.clock())
     _after_run(repository, options, live, row)
 
 
-def _after_run(repository: Storage, options: CrawlOptions, live: LiveWeb, row: CycleRow) -> None:
+def _after_run(repository: Storage, options: CrawlOptions, live: LiveCrawl, row: CycleRow) -> None:
     """Summarise a run that has ended, then do what is allowed only between runs."""
     now, store = options.clock(), repository.store
     live.stop_readers()
     with store.scan():
         summarise(store, row, now, summary_columns(repository))
     if unfinished(store, "cycle") is None:  # an interrupted cycle must find the same pages when it is resumed
-        store.pages.revive(moved_before=now - _MOVED_AGAIN)
-        store.pages.recall(live.journey.linked_again.pages)
+        store.pages.revive(moved_before=now - _MOVED_AGAIN, now=now)
+        store.pages.recall(live.linked_again.pages)
         store.pages.revive_with(row)
         store.pages.forgive(row)
+        group(repository, options, row)
         if not options.outside:
             live.recheck_robots()

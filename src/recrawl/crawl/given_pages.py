@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from recrawl.crawl.options import CrawlOptions
-from recrawl.crawl.visits.live_web import LiveWeb
+from recrawl.crawl.visits.live import LiveCrawl
 from recrawl.discover.urls import canonical
 from recrawl.record.requisite_rows import OutgoingRequisite
 from recrawl.record.rows import Batch, CycleRow
@@ -35,20 +35,20 @@ class IncomingLinks(Protocol):
         ...
 
 
-def add_pages(live: LiveWeb, options: CrawlOptions, urls: Iterable[tuple[str, int]], row: CycleRow) -> set[int]:
+def add_pages(live: LiveCrawl, options: CrawlOptions, urls: Iterable[tuple[str, int]], row: CycleRow) -> set[int]:
     """Add the pages of URLs, each with its depth; returns their numbers."""
     batch = Batch()
     pages = set()
     for given, depth in urls:
         url = canonical(given, rules=options.rules)
         if url is not None and options.owns(url):
-            pages.add(live.journey.discovery.add(url, parent=-1, depth=depth, at=row.started, batch=batch)[0])
+            pages.add(live.discovery.add(url, parent=-1, depth=depth, at=row.started, batch=batch)[0])
     live.record_pages(batch)
     return pages
 
 
 def take_links(
-    live: LiveWeb, options: CrawlOptions, row: CycleRow, incoming: IncomingLinks | None, *, idle: bool = False
+    live: LiveCrawl, options: CrawlOptions, row: CycleRow, incoming: IncomingLinks | None, *, idle: bool = False
 ) -> bool:
     """Add the pages of links that wait; False if there will be no more."""
     links = None if incoming is None else incoming.take(idle=idle)
@@ -60,9 +60,9 @@ def take_links(
     return True
 
 
-def fetch_requisites(live: LiveWeb, incoming: IncomingLinks | None) -> None:
+def fetch_requisites(live: LiveCrawl, incoming: IncomingLinks | None) -> None:
     """Request what the pages of this run need to be shown as they looked, and what those of other shards need."""
     while incoming is not None and (handed := incoming.take_requisites()):
-        live.journey.requisites.take(handed)
+        live.take_requisites(handed)
         incoming.requisites_recorded()
     live.fetch_requisites()

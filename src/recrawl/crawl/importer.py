@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
+from itertools import chain
 
 import numpy as np
 
@@ -15,20 +17,23 @@ from recrawl.crawl.state.site_frames import SiteFrames, stored_lines
 from recrawl.crawl.tally import RunCounts
 from recrawl.crawl.visits import results
 from recrawl.crawl.visits.discovery import Discovery
-from recrawl.crawl.visits.messages import ReaderConfig, Reading, Task
-from recrawl.crawl.visits.pending import PendingVisit
-from recrawl.crawl.visits.reader_process import TaskReader
+from recrawl.crawl.visits.machine import CommitTimes, PageVisit, count_state, failure_of, learn_from_page, learn_trust
+from recrawl.crawl.visits.messages import Reading
+from recrawl.crawl.visits.reader_pool import readers_of, task_of
 from recrawl.crawl.visits.recorder import Recorder
-from recrawl.crawl.visits.results import Done
+from recrawl.crawl.visits.reread import read_one
+from recrawl.crawl.visits.results import Done, VisitRows
 from recrawl.crawl.visits.servers import Server, Servers, noise_table
 from recrawl.crawl.visits.stored_text import sniff
-from recrawl.discover.urls import canonical
-from recrawl.model import Answer, Failure
+from recrawl.discover.urls import canonical, listed_url
+from recrawl.fetch.bounded_answers import bounded_answer, limited_answer
+from recrawl.model import Answer, Failure, PastAnswer, State
 from recrawl.record.rows import unvisited
 from recrawl.record.storage import Storage
+from recrawl.record.warc import read_head
 
-History = Iterable[tuple[str, list[tuple[float, bytes | None]]]]
-"""URLs with the versions of the page (time, body), oldest first; None is a removal."""
+History = Iterable[tuple[str, Iterable[PastAnswer]]]
+"""URLs with the answers of their servers in the past, oldest first."""
 
 
 class Importer:
@@ -40,10 +45,7 @@ class Importer:
         self._repository = repository
         self._options = options
         self._servers = Servers(repository.store, options)
-        self._noises = noise_table(options)
-        self._levels = options.levels
-        config = ReaderConfig(options.rules, tuple(self._noises), tuple(self._levels), want_text=options.index)
-        self._reader = TaskReader(config)
+        self._readers = readers_of(replace(options, readers=1))
         self._cycle = begin_run(repository.store, options, "import", "", 0, 0)[0]
         self._discovery = Discovery(
             repository.store,
@@ -54,13 +56,18 @@ class Importer:
             now=options.clock(),
         )
         self._frames = SiteFrames(repository.store, partial(stored_lines, repository, options))
-        self._recorder = Recorder(repository, options, self._servers, self._frames, caches=(self._discovery,))
+        self._recorder = Recorder(
+            repository, options, self._servers, self._frames, self.tally, caches=(self._discovery,)
+        )
+        self._rows = VisitRows(options, self._recorder.numbers, self._cycle.id)
+        self._fingerprints = [noise.fingerprint for noise in noise_table(options)]
+        self._times = CommitTimes(options)
 
     def urls(self, urls: Iterable[str]) -> list[str]:
         """Add URLs regardless of scopes; returns the invalid ones."""
         bad = []
         for text in urls:
-            url = canonical(text.strip(), rules=self._options.rules)
+            url = listed_url(text, self._options.rules)
             if url is None:
                 bad.append(text.strip())
                 continue
@@ -73,20 +80,30 @@ class Importer:
         The history of a page is committed whole or not at all: after a crash, importing again adds what is missing.
         """
         done: set[int] = set()
-        for url, states in histories:
-            clean = canonical(url, rules=self._options.rules)
-            if clean is None:
+        for url, told in histories:
+            clean, answers = canonical(url, rules=self._options.rules), iter(told)
+            first = None if clean is None else next(answers, None)
+            if clean is None or first is None:
                 continue
-            page, is_new = self._discovery.admit(clean, at=states[0][0], batch=self._recorder.batch)
+            page, is_new = self._discovery.admit(clean, at=first.at, batch=self._recorder.batch)
             if is_new or (page not in done and self._never_visited(page)):
                 done.add(page)
                 self.tally.found += 1
-                self._history(page, clean, states)
-            self._recorder.commit_if_due(self._options.timer())
+                self._history(page, clean, chain([first], answers))
+            self._commit_if_due()
             progress(self.tally)
+
+    def _commit_if_due(self) -> None:
+        results, anything = self._recorder.results, bool(self._recorder.batch)
+        batch, index = self._times.due(self._options.timer(), results, anything=anything)
+        if batch:
+            self._recorder.commit()
+        if index:
+            self._recorder.commit_index()
 
     def close(self, *, finished: bool = True) -> None:
         """Record the rest; an import that is not finished is resumed by the next one."""
+        self._readers.close()
         self._recorder.close()
         if finished:
             self._repository.store.cycles.finish(self._cycle.id, self._options.clock())
@@ -95,80 +112,88 @@ class Importer:
         """Whether a known page is no more than a URL, such as the target of a link of an imported page."""
         return page in self._discovery.fresh or self._repository.store.pages.get(page).state == unvisited(page)
 
-    def _history(self, page: int, url: str, states: list[tuple[float, bytes | None]]) -> None:
+    def _history(self, page: int, url: str, answers: Iterable[PastAnswer]) -> None:
+        """Record the answers of a page as a crawl would have: by the same decisions, as the same rows."""
         server = self._servers.of_url(url)
         state = unvisited(page)
         before: bytes | None = None
-        for at, body in states:
-            visit = PendingVisit(page, url, server.id, 0, 0, state, None, None, request_url=url)
-            if body is None:
-                done = results.removed(visit, self._recorder.numbers.visit(), self._cycle.id, at)
+        for past in answers:
+            visit = PageVisit(page, url, server.id, 0, 0, state, None, None, request_url=url)
+            if past.removed:
+                done = results.removed(visit, self._recorder.numbers.visit(), self._cycle.id, past.at)
                 self._recorder.add(done)
             else:
-                reading = self._read(server, visit, at, body, before)
-                if reading.failure:
-                    done = self._unreadable(visit, at, reading)
-                else:
-                    done, before = self._version(server, visit, at, reading), reading.record
+                answer = limited_answer(_answer(url, past, self._options.clock()), self._options.limits.max_bytes)
+                done, record = self._answered(server, visit, answer, before)
+                before = record or before
             self.tally.count(done.visit.outcome, done.visit.failure)
+            self.tally.versions += done.version is not None
             state = done.state
 
-    def _read(self, server: Server, visit: PendingVisit, at: float, body: bytes, before: bytes | None) -> Reading:
-        """Parse a version and compare it with the previous one, whose WARC records are `before`."""
-        headers = (("Content-Type", sniff(body)),)
-        visit.answer = Answer(visit.url, 200, headers, body, None, "", at, 0.0, 0, "")
-        visit.payload = of_payload(body)
-        reading = self._reader.read(
-            Task(
-                ticket=visit.page,
-                url=visit.url,
-                at=at,
-                ip="",
-                status=200,
-                headers=headers,
-                request=b"",
-                body=body,
-                payload=visit.payload,
-                noise=server.noise,
-                digest=visit.state.digest,
-                before=before,
-                same_noise=True,
-                level=server.level,
-                counted=self._frames.wants(server.id, visit.page, visit.url),
-                prior=visit.state.prior is None,
-            )
-        )
+    def _answered(self, server: Server, visit: PageVisit, answer: Answer, before: bytes | None) -> tuple[Done, bytes]:
+        """What an answer meant for its page, and the record of the new version; `before` is that of the last one."""
+        visit.answer, status = answer, answer.status
+        if answer.failure is None and status == 200:
+            return self._body(server, visit, answer, before)
+        if answer.failure is None and status in (404, 410):
+            done = self._rows.missing(server, visit, answer, -1)
+            count_state(server, visit.state.state, State(done.state.state))
+        elif answer.failure is None or answer.failure is Failure.BAD_ENCODING:  # nobody can be asked again
+            done = self._rows.failed(visit, answer, failure_of(status), f"HTTP {status}", answer.at)
+        else:
+            done = self._rows.failed(visit, answer, answer.failure, answer.detail, answer.at)
+        retried = status in (429, 503) and self._options.retries > 0
+        if not (retried or answer.failure is Failure.BAD_ENCODING):
+            self._recorder.archive(answer, b"")
+        self._recorder.add(done)
+        return done, b""
+
+    def _body(self, server: Server, visit: PageVisit, answer: Answer, before: bytes | None) -> tuple[Done, bytes]:
+        """The page is as it was, or has a new version."""
+        visit.payload = of_payload(answer.body)
+        visit.same_noise = visit.state.noise == self._fingerprints[server.noise]
+        if visit.state.payload == visit.payload and visit.same_noise and not server.reloads:
+            learn_trust(server, visit, answer, text_changed=False)
+            same = self._rows.unchanged(visit, answer)
+            state = visit.state._replace(**same.state._asdict())
+            self._recorder.add_unchanged(same._replace(state=state))
+            count_state(server, visit.state.state, State.LIVE)
+            return Done(same.visit, state), b""
+        reading = self._read(server, visit, before)
+        if reading.failure:
+            done = self._rows.failed(visit, answer, Failure(reading.failure), reading.detail, answer.at)
+            self._recorder.add(done)
+            return done, b""
+        return self._version(server, visit, answer.at, reading), reading.record
+
+    def _read(self, server: Server, visit: PageVisit, before: bytes | None) -> Reading:
+        """Parse a version and compare it with the previous one, whose WARC records are `before`.
+
+        In a reader process, as a page of a crawl: a hostile one harms neither the import nor the others.
+        """
+        counted = self._frames.wants(server.id, visit.page, visit.url)
+        task = task_of(visit, server, b"", None, ticket=visit.page, counted=counted)
+        reading = read_one(self._readers, task._replace(before=before, requisites=0), self._options)
         self._frames.returned(server.id, visit.page)
         return reading
 
-    def _version(self, server: Server, visit: PendingVisit, at: float, reading: Reading) -> Done:
-        targets, new = self._discovery.links(
-            self._discovery.look_up(np.frombuffer(reading.keys, np.int64)),
-            reading,
-            parent=visit.page,
-            depth=1,
-            at=at,
-            batch=self._recorder.batch,
-        )
+    def _version(self, server: Server, visit: PageVisit, at: float, reading: Reading) -> Done:
+        learn_from_page(server, visit, reading)
+        targets, new = np.zeros(0, np.int32), 0
+        if reading.follow and reading.keys:
+            linked = self._discovery.look_up(np.frombuffer(reading.keys, np.int64))
+            batch = self._recorder.batch
+            targets, new = self._discovery.links(linked, reading, parent=visit.page, depth=1, at=at, batch=batch)
         change = self._frames.judge(server.id, visit.page, reading, visit.state.counters)
         self._frames.note(server.id, visit.page, visit.url, reading)
-        done = results.read(
-            visit,
-            self._recorder.numbers.visit(),
-            self._cycle.id,
-            reading,
-            self._noises[server.noise].fingerprint,
-            self._recorder.numbers.version(),
-            new,
-            change,
-            counts=results.counts_as_change(self._levels[server.level], reading, change),
-        )
+        done = self._rows.read(server, visit, reading, new, change)
+        count_state(server, visit.state.state, State.LIVE)
         self._recorder.add_version(visit, done, reading, targets, server.origin)
         return done
 
-    def _unreadable(self, visit: PendingVisit, at: float, reading: Reading) -> Done:
-        """A version that is not safe to parse is a failed visit, as in a crawl."""
-        number, failure = self._recorder.numbers.visit(), Failure(reading.failure)
-        done = results.failed(visit, number, self._cycle.id, at, visit.answer, failure, reading.detail)
-        self._recorder.add(done)
-        return done
+
+def _answer(url: str, past: PastAnswer, now: float) -> Answer:
+    """An answer of the past; one of which only the body is known has been a page of the type that it looks like."""
+    body = b"" if past.body is None else past.body()
+    status, headers = (200, (("Content-Type", sniff(body)),)) if past.head is None else read_head(past.head, len(body))
+    return bounded_answer(Answer.made(url, status, headers, body, at=past.at), now)

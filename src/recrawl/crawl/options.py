@@ -34,7 +34,8 @@ StartReader = Callable[[], "tuple[ChildProcess, Connection]"]
 class SiteOptions:
     """Options for one site."""
 
-    allow_private: bool = False
+    private: bool = False
+    """Whether private and loopback addresses may be requested."""
     delay: float | None = None
     limit: int | None = None
     change: ChangeLevel | None = None
@@ -49,8 +50,8 @@ class Spending:
 
     bytes: float = 0.0
     """Maximum number of bytes received in a cycle; 0 is no limit."""
-    site_share: float = 1.0
-    """Maximum share of the visits, and of the bytes, for one site."""
+    site_share: str = "auto"
+    """What one site may take: `auto`, `equal`, or the largest share of the visits and of the bytes."""
     least: Mapping[str, float] = field(default_factory=dict)
     """Minimum visits for a site, by origin."""
     most: Mapping[str, float] = field(default_factory=dict)
@@ -114,7 +115,10 @@ class CrawlOptions:
     ownership: Ownership | None = None
     """In a cluster: which URLs belong to other shards; none of their servers is ever requested."""
     traps: TrapLimits = field(default_factory=TrapLimits)
-    allow_private: bool = False
+    keep_parameters: tuple[str, ...] = ()
+    """Names of query parameters that stay, although they were learned to change nothing."""
+    private: bool = False
+    """The same for sites that are not named."""
     delay: float = 1.0
     max_delay: float = 60.0
     per_server: int = 1
@@ -162,6 +166,8 @@ class CrawlOptions:
     commit_visits: int = 256
     commit_seconds: float = 1.0
     index_seconds: float = 3.0
+    checks: bool = False
+    """Whether all invariants of visits are checked after every event (`VisitMachine.validate`)."""
 
     def client(self, profiles: Callable[[str], Profile | None]) -> Fetcher:
         """What downloads the pages of a run; `profiles` gives how a site is accessed."""
@@ -177,12 +183,12 @@ class CrawlOptions:
         return not mime or any(fnmatch(mime, pattern) for pattern in self.content_types)
 
     def of_site(self, origin: str) -> SiteOptions:
-        """The options for a server, those of the site that it replaces included; never its `allow_private`."""
+        """The options for a server, those of the site that it replaces included; never its `private`."""
         name = site(origin + "/")
         if name in self.sites:
             return self.sites[name]
         former = self.sites.get(self.scopes.aliases.get(name, ""), SiteOptions())
-        return replace(former, allow_private=self.allow_private)
+        return replace(former, private=self.private)
 
     def agent_of(self, origin: str) -> str:
         """The user agent for a server, which also chooses its rules in robots.txt."""

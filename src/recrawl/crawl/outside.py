@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from recrawl.crawl.cycles import Controls, Summary, begin_run, finish_run, live_web
+from recrawl.crawl.cycles import Controls, Summary, begin_run, finish_run, live_crawl
 from recrawl.crawl.options import CrawlOptions, SiteOptions
-from recrawl.crawl.visits.live_web import LiveWeb
-from recrawl.crawl.visits.redirects import PERMANENT
+from recrawl.crawl.visits.live import LiveCrawl
+from recrawl.crawl.visits.machine import PERMANENT
 from recrawl.discover.urls import canonical
 from recrawl.errors import UsageError
+from recrawl.fetch.bounded_answers import limited_answer
 from recrawl.fetch.fetcher import FetchLimits, Request
 from recrawl.model import Answer, Failure, Picks, RequisiteLevel, Validators
 from recrawl.record.rows import Batch, CycleRow
@@ -96,10 +97,7 @@ class OutsideFetcher:
         content_type = answer.header("content-type")
         if request.accepts is not None and not request.accepts(content_type):
             return replace(answer, body=b"", failure=Failure.CONTENT_TYPE, detail=f"content type {content_type}")
-        if len(answer.body) > self._limits.max_bytes:
-            limit = f"more than {self._limits.max_bytes:,} bytes"
-            return replace(answer, body=b"", failure=Failure.TOO_LARGE, detail=limit)
-        return answer
+        return limited_answer(answer, self._limits.max_bytes)
 
 
 def outside_options(options: CrawlOptions, fetch: Fetch) -> CrawlOptions:
@@ -131,7 +129,7 @@ def record(repository: Storage, options: CrawlOptions, visits: Iterable[MadeVisi
     options = replace(options, retries=0, patience=float("inf"))
     row, resumed = begin_run(repository.store, options, "record", "", 0, 0)
     started = options.timer()
-    live = live_web(repository, options, row, controls, started)
+    live = live_crawl(repository, options, row, controls, started)
     finished = True
     try:
         for batch in _batches(visits, options):
@@ -145,7 +143,7 @@ def record(repository: Storage, options: CrawlOptions, visits: Iterable[MadeVisi
             finish_run(repository, options, live, row)
     finally:
         live.close()
-    return Summary(row, live.journey.tally, resumed, finished, options.timer() - started)
+    return Summary(row, live.tally, resumed, finished, options.timer() - started)
 
 
 def _batches(visits: Iterable[MadeVisit], options: CrawlOptions) -> Iterator[dict[str, Sequence[Answer]]]:
@@ -169,13 +167,14 @@ def _canonical(chain: Sequence[Answer], options: CrawlOptions) -> list[Answer]:
     return [replace(answer, url=url) for answer, url in zip(chain, urls, strict=True) if url] if all(urls) else []
 
 
-def _visit(live: LiveWeb, row: CycleRow, batch: dict[str, Sequence[Answer]]) -> None:
+def _visit(live: LiveCrawl, row: CycleRow, batch: dict[str, Sequence[Answer]]) -> None:
     pages, added = [], Batch()
     for url, chain in batch.items():
-        pages.append(live.journey.discovery.admit(url, at=chain[0].at or row.started, batch=added)[0])
+        pages.append(live.discovery.admit(url, at=chain[0].at or row.started, batch=added)[0])
     live.record_pages(added)
     chosen = np.array(pages, np.int64)
     live.visit(Picks(chosen, np.zeros(len(chosen)), "another program has visited it"))
+    live.commit()
 
 
 def _answer_of(request: Request, given: dict[str, Answer]) -> Answer:

@@ -10,6 +10,7 @@
     json_feeds        feeds in JSON
     dates             dates in sitemaps, feeds and HTTP headers
     registrable_domains  the part of a host's name that its owner registered
+    endless_spaces    URL spaces whose pages bring nothing new, known by behaviour (spec K3)
     known_urls        URL key to page number, for millions of pages, in arrays
     redirect_habits   trailing slashes and index files, learned from a server's redirects (spec K4)
     traps             calendars, growing paths and other endless URL spaces (spec K3)

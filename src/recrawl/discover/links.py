@@ -3,7 +3,8 @@
 A page has about sixty links, most of them in a menu that was on the page before. So a link is resolved once per origin
 (or per directory, if it is relative) and then taken from a cache, which is emptied when it is full.
 
-`rel=canonical` is reported but not obeyed, since it is often wrong. Robots directives (`nofollow`, `noindex`) are
+The address that a page claims as its own (`rel=canonical`, else a Link header, else `og:url`) is reported but not
+obeyed: it is compared with what both pages show (`recrawl.learn.copies`). Robots directives (`nofollow`, `noindex`) are
 reported too; the caller decides about them. So is the meta-updates tag (spec H1; Q §1.3.1), by which a page says how
 often it changes: `<meta name="change-frequency-based" content="PERIODIC=7">`.
 """
@@ -11,14 +12,14 @@ often it changes: `<meta name="change-frequency-based" content="PERIODIC=7">`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import cast
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from turbohtml import Document, Element
 
-from recrawl.discover.page_headers import OUR_NAMES, Directives, refresh_target
+from recrawl.discover.page_headers import OUR_NAMES, Directives, quick_target, refresh_target
 from recrawl.discover.urls import DEFAULT_RULES, Base, UrlRules, directory, join, prepare
 
 # Never pages: images, audio, video, fonts, style sheets, code, archives, documents.
@@ -38,6 +39,7 @@ _CACHED_LENGTH = 300  # longer links are rare, and one page could fill the memor
 _MAX_ELEMENTS = 2 * MAX_LINKS  # links beyond that are not read
 _BODY_HEAD = 16
 
+_LINKS = ("a", "area", "iframe", "frame")
 _NO_PAGE = ("javascript:", "mailto:", "tel:", "data:", "#")
 _ABSOLUTE = ("/", "http://", "https://", *_NO_PAGE)
 _FEEDS = frozenset({"application/rss+xml", "application/atom+xml", "application/feed+json"})
@@ -65,6 +67,8 @@ class PageLinks:
     index: bool
     updates: float = 0.0
     """The interval of change, in days, that the page claims; 0 if it claims none."""
+    moved: str = ""
+    """The URL that the page sends browsers to at once."""
 
 
 @dataclass(slots=True)
@@ -73,8 +77,11 @@ class _Head:
 
     base: str | None = None
     canonical: str = ""
+    address: str = ""
+    """Its URL by OpenGraph."""
     robots: Directives = field(default_factory=Directives)
     updates: float = 0.0
+    moved: str = ""
     feeds: list[str] = field(default_factory=list)
     targets: list[str] = field(default_factory=list)
 
@@ -82,7 +89,8 @@ class _Head:
 class LinkReader:
     """Reads the links of pages; use one for many pages, since it caches resolved links.
 
-    >>> page = LexborHTMLParser("<a href='b#x'>b</a> <a href='/c.png'>c</a> <a href='mailto:d'>d</a>")
+    >>> from recrawl.compare.parsing.document import parse
+    >>> page = parse("<a href='b#x'>b</a> <a href='/c.png'>c</a> <a href='mailto:d'>d</a>")
     >>> LinkReader().read(page, "https://a.example/x/").urls
     ['https://a.example/x/b']
     """
@@ -94,8 +102,11 @@ class LinkReader:
         self._room = _CACHE_ENTRIES
         self._last: Base | None = None
 
-    def read(self, tree: LexborHTMLParser, url: str, refreshes: Sequence[str] = ()) -> PageLinks:
-        """The links of the page at `url`, to the targets of its Refresh headers too; none if `url` is invalid."""
+    def read(self, tree: Document, url: str, refreshes: Sequence[str] = (), canonical: str = "") -> PageLinks:
+        """The links of the page at `url`, to the targets of its Refresh headers too; none if `url` is invalid.
+
+        `canonical` is the address that its headers claim; one that the page itself claims comes first.
+        """
         head = _read_head(tree)
         page = self._base(url)
         if page is None:
@@ -110,9 +121,17 @@ class LinkReader:
         for ignored in ("", page.href):
             found.pop(ignored, None)
         feeds = filter(None, (join(href, base, self._rules) for href in head.feeds))
-        claimed = join(head.canonical, base, self._rules) if head.canonical else None
-        unique = list(dict.fromkeys(feeds))
-        return PageLinks(list(found)[:MAX_LINKS], unique, claimed, head.robots.follow, head.robots.index, head.updates)
+        claimed, moved = (
+            join(said, place, self._rules) if said else None
+            for said, place in (
+                (head.canonical or canonical or head.address, page if canonical and not head.canonical else base),
+                (head.moved, base),
+            )
+        )
+        return PageLinks(
+            *(list(found)[:MAX_LINKS], list(dict.fromkeys(feeds)), claimed, head.robots.follow, head.robots.index),
+            *(head.updates, moved if moved and moved != page.href else ""),
+        )
 
     def _base(self, url: str) -> Base | None:
         """The base of a page: most pages are of the same site as the one before, and need no parser."""
@@ -125,7 +144,7 @@ class LinkReader:
             return None
         return self._last
 
-    def _body(self, tree: LexborHTMLParser, base: Base, page: Base) -> list[str]:
+    def _body(self, tree: Document, base: Base, page: Base) -> list[str]:
         """The targets of `a`, `area` and frame elements; an empty string for a target that is not a page.
 
         The hot path: for most pages the cache answers alone, without Python code for each link.
@@ -135,7 +154,7 @@ class LinkReader:
             self._room = _CACHE_ENTRIES
         anywhere = self._table(base.origin)
         nodes = _link_nodes(tree)
-        hrefs = [node.attrs.get("href") for node in nodes]
+        hrefs = [node.attr("href") for node in nodes]
         targets: list[str | None] = list(map(anywhere.get, hrefs))
         if None in targets:
             nearby = self._table(base.directory)
@@ -167,9 +186,9 @@ class LinkReader:
         self._room -= 1
         return target
 
-    def _frame(self, node: LexborNode, base: Base, page: Base) -> str:
+    def _frame(self, node: Element, base: Base, page: Base) -> str:
         """The target of a frame of the same origin; other frames are advertisements and players."""
-        src = node.attributes.get("src") if node.tag in {"frame", "iframe"} else None
+        src = node.attr("src") if node.tag in {"frame", "iframe"} else None
         target = self._resolve(src, base) if src else ""
         return target if target.startswith(page.origin + "/") else ""
 
@@ -189,56 +208,55 @@ class LinkReader:
         return ":" not in name
 
 
-def _link_nodes(tree: LexborHTMLParser) -> list[LexborNode]:
-    """The elements that may hold a link, in document order.
-
-    Three walks by tag take half the time of one by selector; the selector is for pages that mix these elements.
-    """
-    nodes = tree.tags("a")
-    if tree.tags("iframe") or tree.tags("area") or tree.body is None:  # a frameset stands in place of a body
-        nodes = tree.css("a,area,iframe,frame")
-    return nodes[:_MAX_ELEMENTS]
+def _link_nodes(tree: Document) -> list[Element]:
+    """The elements that may hold a link, in document order."""
+    return list(islice(tree.iter_elements(_LINKS), _MAX_ELEMENTS))
 
 
-def _read_head(tree: LexborHTMLParser) -> _Head:
+def _read_head(tree: Document) -> _Head:
     """Read the elements of the head and the first ones of the body: a stray element ends the head early."""
     head = _Head()
-    nodes: list[LexborNode] = []
-    if tree.head is not None:
-        nodes.extend(islice(tree.head.iter(), MAX_LINKS))
-    if tree.body is not None:
-        nodes.extend(islice(tree.body.iter(), _BODY_HEAD))
+    nodes = [*_elements(tree.find("head"), MAX_LINKS), *_elements(tree.find("body"), _BODY_HEAD)]
     for node in nodes:
         tag = node.tag
         if tag == "meta":
-            _read_meta(node.attributes, head)
+            _read_meta(node, head)
         elif tag == "link":
-            _read_link(node.attributes, head)
+            _read_link(node, head)
         elif tag == "base" and head.base is None:
-            head.base = node.attributes.get("href")
+            head.base = node.attr("href")
     return head
 
 
-def _read_meta(attributes: dict[str, str | None], head: _Head) -> None:
-    content = attributes.get("content")
+def _elements(parent: Element | None, most: int) -> Iterator[Element]:
+    """The first elements directly below another one."""
+    below = (child for child in parent.children if isinstance(child, Element)) if parent is not None else iter(())
+    return islice(below, most)
+
+
+def _read_meta(node: Element, head: _Head) -> None:
+    content = node.attr("content")
     if not content:
         return
-    name = (attributes.get("name") or "").strip().lower()
+    name = (node.attr("name") or "").strip().lower()
     if name in OUR_NAMES:
         head.robots = head.robots.with_words(content)
+    elif (node.attr("property") or "").strip().lower() == "og:url":
+        head.address = head.address or content
     elif name == META_UPDATES:
         head.updates = head.updates or updates_days(content)
-    elif (attributes.get("http-equiv") or "").strip().lower() == "refresh":
+    elif (node.attr("http-equiv") or "").strip().lower() == "refresh":
         head.targets.append(refresh_target(content))
+        head.moved = head.moved or quick_target(content)
 
 
-def _read_link(attributes: dict[str, str | None], head: _Head) -> None:
-    href, rel = attributes.get("href"), attributes.get("rel")
+def _read_link(node: Element, head: _Head) -> None:
+    href, rel = node.attr("href"), node.attr("rel")
     if not href or not rel:
         return
     rels = rel.lower().split()
     if "alternate" in rels:
-        kind = (attributes.get("type") or "").partition(";")[0].strip().lower()
+        kind = (node.attr("type") or "").partition(";")[0].strip().lower()
         if kind in _FEEDS and len(head.feeds) < _MAX_FEEDS:
             head.feeds.append(href)
     elif "canonical" in rels:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 OUR_NAMES = frozenset({"robots", "recrawl"})
 """Names under which directives are for us."""
@@ -17,6 +18,10 @@ _NAMED = re.compile(r"\s*([a-z0-9_.*-]+)\s*:(.*)", re.DOTALL)
 _WITH_VALUE = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 """Directives with a value, which is not the name of a crawler's directive. None of them concerns us."""
 _MAX_LENGTH = 10_000
+_CANONICAL = re.compile(r"<([^<>]*)>\s*;[^,<]*?\brel\s*=\s*[\"']?\s*canonical\b", re.IGNORECASE)
+_DELAY = re.compile(r"\s*(\d{1,9}(?:\.\d{0,9})?)")
+_QUICK = 5.0
+"""Seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +64,40 @@ def robots_tag(values: Iterable[str]) -> Directives:
     return found
 
 
-def header_links(headers: Iterable[tuple[str, str]]) -> tuple[Directives, list[str]]:
-    """The robots directives of an answer's headers, and the links in its Refresh headers.
+class HeaderLinks(NamedTuple):
+    """What the headers of an answer say about the page and its address."""
 
-    >>> header_links([("X-Robots-Tag", "noindex"), ("Refresh", "0; url=/b")])
-    (Directives(follow=True, index=False), ['/b'])
+    robots: Directives = Directives()
+    refreshes: tuple[str, ...] = ()
+    """Where its Refresh headers lead."""
+    moved: str = ""
+    """The first of these that a browser follows at once."""
+    canonical: str = ""
+    """The address that its Link header claims as its own."""
+
+
+def header_links(headers: Iterable[tuple[str, str]]) -> HeaderLinks:
+    """The robots directives, refreshes and the canonical address in the headers of an answer.
+
+    >>> header_links([("X-Robots-Tag", "noindex"), ("Refresh", "0; url=/b")])[:3]
+    (Directives(follow=True, index=False), ('/b',), '/b')
+    >>> header_links([("Link", "</style.css>; rel=preload, </a>; rel=canonical")]).canonical
+    '/a'
     """
     tags: list[str] = []
     refreshes: list[str] = []
+    moved = canonical = ""
     for name, value in headers:
         match name.lower():
             case "x-robots-tag":
                 tags.append(value)
             case "refresh":
                 refreshes.append(refresh_target(value))
-    return robots_tag(tags) if tags else Directives(), refreshes
+                moved = moved or quick_target(value)
+            case "link" if not canonical:
+                found = _CANONICAL.search(value[:_MAX_LENGTH])
+                canonical = found[1].strip() if found else ""
+    return HeaderLinks(robots_tag(tags) if tags else Directives(), tuple(refreshes), moved, canonical)
 
 
 def refresh_target(content: str) -> str:
@@ -84,3 +108,13 @@ def refresh_target(content: str) -> str:
     """
     match = _REFRESH.match(content.strip())
     return (match[1] or match[2] or match[3] or "") if match else ""
+
+
+def quick_target(content: str) -> str:
+    """The same, if a browser goes there within five seconds: then the page is no page, but a redirect.
+
+    >>> quick_target("0;url=/a"), quick_target("5; /a"), quick_target("30; url=/a"), quick_target("x;url=/a")
+    ('/a', '/a', '', '')
+    """
+    delay = _DELAY.match(content)
+    return refresh_target(content) if delay and float(delay[1]) <= _QUICK else ""

@@ -19,7 +19,7 @@ from recrawl.discover.stylesheets import StyleUrls, style_urls
 from recrawl.model import RequisiteLevel
 
 if TYPE_CHECKING:
-    from selectolax.lexbor import LexborHTMLParser, LexborNode
+    from turbohtml import Document, Element
 
 MAX_REQUISITES = 500
 """Requisites of one page, and of one stylesheet, that are kept."""
@@ -51,11 +51,11 @@ class Requisites(NamedTuple):
     files: list[str]
 
 
-def of_page(tree: LexborHTMLParser, url: str, level: RequisiteLevel) -> Requisites:
+def of_page(tree: Document, url: str, level: RequisiteLevel) -> Requisites:
     """The requisites of a parsed page at `url`.
 
-    >>> from selectolax.lexbor import LexborHTMLParser
-    >>> page = LexborHTMLParser("<link rel=stylesheet href=a.css><img srcset='b.png 1x, c.png 2x'>")
+    >>> from recrawl.compare.parsing.document import parse
+    >>> page = parse("<link rel=stylesheet href=a.css><img srcset='b.png 1x, c.png 2x'>")
     >>> of_page(page, "https://a.example/x/", RequisiteLevel.ALL).files
     ['https://a.example/x/b.png', 'https://a.example/x/c.png']
     """
@@ -63,25 +63,25 @@ def of_page(tree: LexborHTMLParser, url: str, level: RequisiteLevel) -> Requisit
     if level >= RequisiteLevel.CSS:
         for node in _style_nodes(tree, level):
             if node.tag == "style":
-                found.add_style(style_urls(node.text()), level)
+                found.add_style(style_urls(node.text), level)
             else:
                 _add_link(found, node, level)
     if level >= RequisiteLevel.ALL:
-        for node in tree.css(_FILES):
+        for node in tree.select(_FILES):
             for written in file_urls(node):
                 found.add(written, style=False)
-            inline = node.attributes.get("style")
+            inline = node.attr("style")
             if inline:
                 found.add_style(style_urls(inline, inline=True), level)
     return found.requisites()
 
 
-def _style_nodes(tree: LexborHTMLParser, level: RequisiteLevel) -> list[LexborNode]:
-    """The elements that may need stylesheets, in document order. Walks by tag take a fraction of one by selector."""
-    links, styles = tree.tags("link"), tree.tags("style")
+def _style_nodes(tree: Document, level: RequisiteLevel) -> list[Element]:
+    """The elements that may need stylesheets, in document order."""
+    found = tree.select(_STYLES)
     if level < RequisiteLevel.ALL:
-        styles = [node for node in styles if style_urls(node.text()).imports]
-    return tree.css(_STYLES) if links and styles else links or styles
+        found = [node for node in found if node.tag != "style" or style_urls(node.text).imports]
+    return found
 
 
 def of_stylesheet(css: str, url: str) -> Requisites:
@@ -91,9 +91,9 @@ def of_stylesheet(css: str, url: str) -> Requisites:
     return found.requisites()
 
 
-def base_of(tree: LexborHTMLParser, url: str) -> str:
+def base_of(tree: Document, url: str) -> str:
     """The URL to which a page's URLs are relative: its own, or that of its first `base` element."""
-    written = next((node.attributes["href"] for node in tree.tags("base") if "href" in node.attributes), None)
+    written = next((node.attr("href") for node in tree.iter_elements("base") if "href" in node.attrs), None)
     return (absolute(written, url) or url) if written else url
 
 
@@ -116,14 +116,13 @@ def absolute(written: str, base: str) -> str | None:
     return url if url.startswith(("http://", "https://")) and "@" not in host and len(url) <= _MAX_LENGTH else None
 
 
-def file_urls(node: LexborNode) -> Iterator[str]:
+def file_urls(node: Element) -> Iterator[str]:
     """The URLs of files that an element shows, as written."""
-    values = node.attributes
-    for name in (*FILE_ATTRIBUTES.get(node.tag or "", ()), "background"):
-        written = values.get(name)
+    for name in (*FILE_ATTRIBUTES.get(node.tag, ()), "background"):
+        written = node.attr(name)
         if written:
             yield written
-    for _, written in srcset_urls(values.get("srcset") or ""):
+    for _, written in srcset_urls(node.attr("srcset") or ""):
         yield written
 
 
@@ -177,12 +176,12 @@ class _FoundUrls:
         return Requisites(list(self._styles)[:MAX_REQUISITES], files[:MAX_REQUISITES])
 
 
-def _add_link(found: _FoundUrls, node: LexborNode, level: RequisiteLevel) -> None:
-    href = node.attributes.get("href")
-    words = set((node.attributes.get("rel") or "").lower().split())
+def _add_link(found: _FoundUrls, node: Element, level: RequisiteLevel) -> None:
+    href = node.attr("href")
+    words = set((node.attr("rel") or "").lower().split())
     if not href:
         return
-    preloaded = (node.attributes.get("as") or "").lower() if "preload" in words else ""
+    preloaded = (node.attr("as") or "").lower() if "preload" in words else ""
     if "stylesheet" in words or preloaded == "style":
         found.add(href, style=True)
     elif level >= RequisiteLevel.ALL and (words & _ICONS or preloaded in _PRELOADED or "modulepreload" in words):

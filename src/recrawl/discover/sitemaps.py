@@ -40,8 +40,11 @@ PERIODS = {
 _ROOT = re.compile(rb"(?i)<(?:[\w.-]{1,32}:)?(urlset|sitemapindex|rss|feed|rdf|html|!doctype\s+html)\b")
 # CDATA is matched as a whole (to the end if it is not closed), so that ampersands inside it stay.
 _AMPERSANDS = re.compile(
-    rb"(?s)(<!\[CDATA\[.*?(?:\]\]>|\Z))|&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});)"
+    rb"(?s)(<!\[CDATA\[.*?(?:\]\]>|\Z))"
+    rb"|&(?!(?:amp|lt|gt|quot|apos|#(?!0*(?:5529[6-9]|55[3-9]\d\d|56\d{3}|57[0-2]\d\d|573[0-3]\d|5734[0-3]);)\d{1,7}"
+    rb"|#[xX](?!0*[dD][89a-fA-F]..;)[0-9a-fA-F]{1,6});)"
 )
+"""A reference to half a character is none: the parser would make bytes of it that are no text."""
 # Linear in the length of a line, and holds one line at a time.
 _LINE = re.compile(rb"(?i)(?<![^\r\n])[ \t]*+(https?://[^\s/]\S{0,8192}+)[ \t]*+(?![^\r\n])")
 _HTTP_URL = re.compile(r"(?i)https?://[^\s/]")
@@ -158,7 +161,7 @@ class _Reader:
                     return "too many elements"
             else:
                 parser.close()
-        except etree.LxmlError:
+        except (etree.LxmlError, UnicodeDecodeError):
             return "broken XML"
         finally:
             self._finish()

@@ -126,6 +126,16 @@ def canonical(url: str, base: str = "", rules: UrlRules = DEFAULT_RULES) -> str 
         return None
 
 
+def listed_url(line: str, rules: UrlRules = DEFAULT_RULES) -> str | None:
+    """The canonical URL on a line of a list; None if there is none, or more than that.
+
+    >>> listed_url(" https://a.example/x "), listed_url("https://a.example/x the front page")
+    ('https://a.example/x', None)
+    """
+    text = line.strip()
+    return None if len(text.split(None, 1)) != 1 else canonical(text, rules=rules)
+
+
 @lru_cache(maxsize=512)
 def prepare(base: str, rules: UrlRules = DEFAULT_RULES) -> Base | None:
     """The base for `join`, from the URL of a page; None if the URL is invalid."""

@@ -2,6 +2,7 @@
 
     http         many downloads at once through libcurl
     fetcher      what the crawler gives a fetcher and needs of it
+    bounded_answers  what is left of an answer that no database could hold
     transfer     one download: its limits, its socket, its headers
     access       headers, cookies, passwords and proxies of each site
     cookies      the cookies of one site

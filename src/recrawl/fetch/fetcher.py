@@ -26,7 +26,7 @@ class Request:
 
     url: str
     validators: Validators | None = None
-    allow_private: bool = False
+    private: bool = False
     max_bytes: int = 0
     """Overrides the client's limit; 0 keeps it."""
     cut: bool = False

@@ -91,7 +91,7 @@ class Client:
 
     def start(self, ticket: int, request: Request) -> None:
         """Start a download; `wait` returns its answer with the same ticket."""
-        url, private = request.url, request.allow_private
+        url, private = request.url, request.private
         profile = self._profile_of(url)
         if profile is not None and not private and (cause := profile.refuses(url)):
             self._refused.append((ticket, Answer.failed(url, Failure.ADDRESS, cause, at=self.clock())))

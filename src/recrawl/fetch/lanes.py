@@ -2,7 +2,8 @@
 
 Pure bookkeeping without a clock: the time, in seconds since 1970, is an argument.
 
-    lanes.push(server, item)         add an item (`push_last`: one that has failed, behind all others)
+    lanes.push(server, item)         add an item: the number of a page, or any other object
+    lanes.push_last(server, item)    add one that has failed, behind all others
     lanes.pop(now)                   the next server and item, if a request may start now
     lanes.done(server, now, ...)     a request has ended
     lanes.wait(now)                  seconds until `pop` returns an item again
@@ -25,7 +26,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import chain, islice
-from typing import Literal
+from typing import Any, Literal
 
 from recrawl.fetch.ranked_queue import Rank, RankedQueue
 from recrawl.fetch.retry_after import parse_retry_after
@@ -50,15 +51,15 @@ class _Lane:
 
     delay: float
     turn: int
-    waiting: deque[int] | RankedQueue
-    last: deque[int] = field(default_factory=deque)  # popped when nothing else waits
+    waiting: deque[object] | RankedQueue
+    last: deque[object] = field(default_factory=deque)  # popped when nothing else waits
     free: float = _READY  # no request before: the delay
     hold: float = 0.0  # ... the caller's hold
     back_off: float = 0.0  # ... the server's Retry-After, or our back-off
     place: float = _NOWHERE
     in_flight: int = 0
     strikes: int = 0
-    struck: set[int] = field(default_factory=set)  # the items behind the strikes
+    struck: set[object] = field(default_factory=set)  # the items behind the strikes
     silent: int = 0
 
 
@@ -104,25 +105,30 @@ class Lanes:
         """Number of requests under way."""
         return sum(lane.in_flight for lane in self._lanes.values())
 
-    def push(self, server: int, item: int) -> None:
+    def in_flight_of(self, server: int) -> int:
+        """Number of requests of a server under way."""
+        lane = self._lanes.get(server)
+        return lane.in_flight if lane else 0
+
+    def push(self, server: int, item: object) -> None:
         """Add an item at the end of a server's queue (depth first: at its top; by rank: at its rank)."""
         lane = self._lanes.get(server) or self._lane(server)
         lane.waiting.append(item)
         self._added(server, lane)
 
-    def push_last(self, server: int, item: int) -> None:
+    def push_last(self, server: int, item: object) -> None:
         """Add an item whose turn comes when no other item of the server waits."""
         lane = self._lanes.get(server) or self._lane(server)
         lane.last.append(item)
         self._added(server, lane)
 
-    def push_front(self, server: int, item: int) -> None:
+    def push_front(self, server: int, item: object) -> None:
         """Add an item as the next one."""
         lane = self._lanes.get(server) or self._lane(server)
         (lane.waiting.append if self._depth else lane.waiting.appendleft)(item)
         self._added(server, lane)
 
-    def pop(self, now: float) -> tuple[int, int] | None:
+    def pop(self, now: float) -> tuple[int, Any] | None:
         """The next server and item if a request may start now, else None."""
         if now < self._open:
             return None
@@ -163,7 +169,7 @@ class Lanes:
         failed: bool = False,
         retry_after: str = "",
         seconds: float = 0.0,
-        item: int | None = None,
+        item: object = None,
     ) -> None:
         """A request has ended: with a status, or `failed` without a whole answer. Failures of one `item` count once."""
         lane = self._lanes[server]
@@ -180,7 +186,7 @@ class Lanes:
         lane.silent = lane.silent + 1 if failed and self._backs_off else 0
         self._place(server, lane)
 
-    def answered(self, server: int, now: float, answer: Answer, item: int) -> None:
+    def answered(self, server: int, now: float, answer: Answer, item: object) -> None:
         """The request of an item has ended with this answer."""
         self.done(
             server,
@@ -230,14 +236,14 @@ class Lanes:
         lane = self._lanes.get(server)
         return lane.silent if lane else 0
 
-    def upcoming(self, server: int, n: int) -> list[int]:
+    def upcoming(self, server: int, n: int) -> list[Any]:
         """The next n items of this server, which stay in the queue."""
         lane = self._lanes.get(server)
         if lane is None:
             return []
         return list(islice(chain(reversed(lane.waiting) if self._depth else lane.waiting, lane.last), n))
 
-    def abandon(self, server: int) -> list[int]:
+    def abandon(self, server: int) -> list[Any]:
         """Empty the server's queue; returns its items."""
         lane = self._lanes.get(server)
         if lane is None:
@@ -287,7 +293,7 @@ class Lanes:
             heappop(ready)
         return None, -1
 
-    def _strike(self, lane: _Lane, now: float, retry_after: str, item: int | None) -> None:
+    def _strike(self, lane: _Lane, now: float, retry_after: str, item: object) -> None:
         """Back off from a server that cannot or will not answer."""
         # Several failures of concurrent requests count once.
         if (lane.back_off <= now or not lane.strikes) and item not in lane.struck:

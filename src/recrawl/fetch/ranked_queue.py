@@ -1,8 +1,8 @@
 """A queue of items by rank, highest first, whose ranks may change while items wait; for `Lanes`.
 
-It has the methods of a deque that lanes use. Negative items (robots.txt, sitemaps, feeds) and items put at the front
-are not ranked: they come first. Ranks are read when the next items are chosen: one at a time, or a thousandth of all
-that wait, so that choosing costs little however many wait.
+It has the methods of a deque that lanes use. Items that are no numbers (robots.txt, sitemaps, feeds) and items put at
+the front are not ranked: they come first. Ranks are read when the next items are chosen: one at a time, or a thousandth
+of all that wait, so that choosing costs little however many wait.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class RankedQueue:
 
     >>> rank = np.array([0.1, 0.5, 0.9])
     >>> queue = RankedQueue(lambda items: rank[items])
-    >>> for item in (0, 1, 2, -5):
+    >>> for item in (0, 1, 2, "robots.txt"):
     ...     queue.append(item)
     >>> queue.popleft(), queue.popleft()
-    (-5, 2)
+    ('robots.txt', 2)
     >>> rank[0] = 0.7
     >>> queue.popleft(), queue.popleft(), len(queue)
     (0, 1, 0)
@@ -38,14 +38,14 @@ class RankedQueue:
 
     def __init__(self, rank: Rank) -> None:
         self._rank = rank
-        self._first: deque[int] = deque()
+        self._first: deque[object] = deque()
         self._next: deque[int] = deque()
         self._items: Ints = np.zeros(64, np.int64)
         self._size = 0
 
-    def append(self, item: int) -> None:
+    def append(self, item: object) -> None:
         """Add an item."""
-        if item < 0:
+        if not isinstance(item, int):
             self._first.append(item)
             return
         if self._size == len(self._items):
@@ -53,11 +53,11 @@ class RankedQueue:
         self._items[self._size] = item
         self._size += 1
 
-    def appendleft(self, item: int) -> None:
+    def appendleft(self, item: object) -> None:
         """Add an item before all others."""
         self._first.appendleft(item)
 
-    def popleft(self) -> int:
+    def popleft(self) -> object:
         """Remove and return the next item."""
         if self._first:
             return self._first.popleft()
@@ -76,14 +76,14 @@ class RankedQueue:
     def __len__(self) -> int:
         return len(self._first) + len(self._next) + self._size
 
-    def __iter__(self) -> Iterator[int]:
+    def __iter__(self) -> Iterator[object]:
         """The items in the order in which they would be popped now."""
         yield from self._first
         yield from self._next
         waiting = self._items[: self._size]
         yield from waiting[np.lexsort((waiting, -self._rank(waiting)))].tolist()
 
-    def __reversed__(self) -> Iterator[int]:
+    def __reversed__(self) -> Iterator[object]:
         return iter(self)  # depth first takes a deque from its other end; ranked items have one order
 
     def _choose(self) -> None:

@@ -11,6 +11,7 @@ including 429, means no requests for now, retry later, and assume no rules only 
 from __future__ import annotations
 
 import codecs
+import math
 import re
 from dataclasses import dataclass, field
 
@@ -18,6 +19,7 @@ from protego import Protego
 
 from recrawl.columns import DAY
 from recrawl.model import UNREACHABLE, Failure
+from recrawl.times import elapsed
 
 MAX_BYTES = 500 * 1024
 RETRY = 300.0
@@ -85,7 +87,7 @@ class Robots:
         body, agent = _cut(body), _product(agent)
         unreachable = failure or status < 100 or status == 429 or status >= 500
         if unreachable:
-            since = held_since or now
+            since = held_since if held_since and elapsed(held_since, now) < math.inf else now
             held = now - since
             hold_off = held < GIVE_UP
             # Waiting as long as it has been unreachable doubles the wait without another counter.
@@ -95,6 +97,10 @@ class Robots:
         rules = Protego.parse("\n".join(lines)) if lines else None
         delay = _delay(rules, agent) if rules else 0.0
         return cls(agent, status, body, now, failure, now + max_age, False, 0.0, delay, sitemaps, rules)
+
+    def expired(self, now: float) -> bool:
+        """Whether it must be fetched again."""
+        return elapsed(self.fetched, now) >= self.expires - self.fetched
 
     def allows(self, url: str) -> bool:
         """Whether the URL may be visited."""

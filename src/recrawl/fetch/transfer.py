@@ -175,7 +175,7 @@ class Transfer:
         """Open a socket, unless the IP address is refused; that of a proxy is allowed, as the user named it."""
         family, kind, protocol, where = address
         proxied = self.profile is not None and self.profile.rule.proxy
-        reason = None if self.request.allow_private or proxied else refuses(str(where[0]))
+        reason = None if self.request.private or proxied else refuses(str(where[0]))
         if reason:
             self.refused = f"{where[0]} is {reason}"
             return int(pycurl.SOCKET_BAD)

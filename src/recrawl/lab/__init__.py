@@ -14,6 +14,7 @@ Nothing here depends on the current time or on unseeded random numbers; both com
 - `experiments`: the experiments of the papers that recrawl reproduces, one folder each
 - `synth`: a generator of synthetic web sites
 - `timelapse`: a web server that serves an archive as of any time
+- `extraction`: the main content of pages whose sites are not known
 - `labels`: given changes judged at every level, to compare with labels
 - `charts`: charts from rows, and the chart of `recrawl lab compare`
 """

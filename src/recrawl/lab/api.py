@@ -40,6 +40,11 @@ class ReplayOptions(TypedDict, total=False):
     """Page weights for policies: `even` (the default), `pagerank`, `file:PATH` or `clicks:PATH`."""
     cost: str
     """Cost of a visit for policies: `visit` (all equal, the default) or `bytes`."""
+    copies: bool
+    """Whether copies are known and left out until they are due; default False."""
+    site_share: str
+    """What one site may take of a cycle: `auto` (others keep a fair share, the default), `equal`, or the largest share;
+    1 is no limit."""
     shards: int
     """Shards into which the pages are divided by site, default 1; a policy that cannot be split runs on one."""
 
@@ -61,6 +66,11 @@ class ReplayResult:
     visits: int
     found: int
     """Updates found: new, changed and removed pages."""
+    distinct: int | None
+    """The same counted once for each text of a site; None unless the change is `text` or `raw`."""
+    honest_visits: int | None
+    """Visits to the sites beside an adversary, if there is one; freshness and age are theirs."""
+    honest_found: int | None
     change_ratio: float | None
     """Updates found per visit, mean over cycles."""
     change_ratio_by_cycle: list[float | None]

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from recrawl.durable_files import replace_file
 from recrawl.errors import UsageError
 from recrawl.extras import alt, vlc
 from recrawl.lab.experiments.result import Picture
@@ -150,13 +151,13 @@ def save(chart: Chart, path: Path) -> None:
     spec = spec_of(chart)
     match path.suffix.lower():
         case ".png":
-            path.write_bytes(vlc.vegalite_to_png(spec, scale=_PNG_SCALE))
+            replace_file(path, vlc.vegalite_to_png(spec, scale=_PNG_SCALE))
         case ".svg":
-            path.write_text(vlc.vegalite_to_svg(spec), encoding="utf-8")
+            replace_file(path, vlc.vegalite_to_svg(spec))
         case ".html":
-            path.write_text(vlc.vegalite_to_html(spec, bundle=True), encoding="utf-8")
+            replace_file(path, vlc.vegalite_to_html(spec, bundle=True))
         case ".json":
-            path.write_text(json.dumps(spec, indent=1), encoding="utf-8")
+            replace_file(path, json.dumps(spec, indent=1))
         case _:
             raise UsageError(f"invalid chart file '{path.name}'; use .png, .svg, .html or .json")
 

@@ -8,6 +8,7 @@ All of it is computed from columns and does no I/O; policies store what they lea
 - `pooled`: one model over all pages, fitted while crawling
 - `experts`: change prediction from related pages and page texts, for the lab
 - `structure`: directories, links, anchors and clusters of pages
+- `copies`: which pages are copies of others, and which of a page's addresses stands for it
 - `value`: objectives, importance of pages, cost of visits
 - `chunks`: processing of long columns in chunks
 """

@@ -12,8 +12,11 @@ from typing import NamedTuple
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
 from recrawl.record.storage import Storage
+from recrawl.record.warc import head_lines
 
 _REPLAYED = WarcRecordType.response | WarcRecordType.revisit | WarcRecordType.resource
+_LONGEST_HEAD = 200_000
+"""Bytes that are searched for the headers of an answer."""
 _REVISIT = "warc/revisit"
 """The media type by which CDXJ marks revisits."""
 
@@ -44,7 +47,7 @@ def _of_file(storage: Storage, name: str, length: int) -> Iterator[Capture]:
     """The records in the committed part of a file; a record ends where the next one begins."""
     last: Capture | None = None
     with storage.archive.path(name).open("rb") as stream:
-        for record in ArchiveIterator(stream, parse_http=True):
+        for record in ArchiveIterator(stream, parse_http=False):
             start = record.stream_pos
             if last is not None:
                 yield last._replace(end=start)
@@ -59,8 +62,13 @@ def _of_file(storage: Storage, name: str, length: int) -> Iterator[Capture]:
 def _capture(name: str, record: WarcRecord) -> Capture:
     revisit = record.record_type == WarcRecordType.revisit
     resource = record.record_type == WarcRecordType.resource
-    content_type = record.headers.get("Content-Type") if resource else record.http_content_type
-    mime = _REVISIT if revisit else (content_type or "").partition(";")[0].strip().lower()
+    status, content_type = None, record.headers.get("Content-Type") or ""
+    if record.is_http:
+        status, fields = head_lines(record.reader.read(_LONGEST_HEAD).partition(b"\r\n\r\n")[0])
+        content_type = next((value for name, value in fields if name.lower() == "content-type"), "")
+    elif not resource:
+        content_type = ""
+    mime = _REVISIT if revisit else content_type.partition(";")[0].strip().lower()
     return Capture(
         file=name,
         start=record.stream_pos,
@@ -68,7 +76,7 @@ def _capture(name: str, record: WarcRecord) -> Capture:
         at=record.record_date.timestamp(),
         url=record.headers.get("WARC-Target-URI") or "",
         replayed=bool(record.record_type & _REPLAYED),
-        status=getattr(record.http_headers, "status_code", None),
+        status=status or None,
         mime=mime,
         digest=record.headers.get("WARC-Payload-Digest") or "",
     )

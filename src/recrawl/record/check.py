@@ -17,6 +17,7 @@ from recrawl.record.index_files import damage
 from recrawl.record.storage import Storage
 from recrawl.record.store.checks import StoredVersion
 from recrawl.record.store.site_tables import WarcTable
+from recrawl.record.unindexable import unindexable_pages
 from recrawl.record.warc import warc_date
 
 _RESTORE = "restore recrawl.db from a copy, or import the WARC files in archive/ into a new repository"
@@ -229,10 +230,12 @@ def check_index(storage: Storage, findings: Findings, refused: Mapping[int, byte
         return
     if number != len(found):
         findings.add("index", f"{number - len(found):,} pages are in the index twice")
-    missing = 0
+    missing, left_out = 0, unindexable_pages(storage.store)
+    if left_out:
+        findings.notes.append(f"{len(left_out):,} pages are left out of the index: 'recrawl status' names them")
     for page in storage.store.checks.indexed_pages():
         at = found.pop(page.page, None)
-        if page.page not in waiting and page.digest != refused.get(page.site):
+        if page.page not in waiting and page.page not in left_out and page.digest != refused.get(page.site):
             missing += page.expected if at is None else at < page.earliest - 1e-3
     if missing:
         findings.add("index", f"{missing:,} pages are missing in the index, or there with an older version")

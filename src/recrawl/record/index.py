@@ -3,25 +3,32 @@
 A commit per document would cost forty times the indexing itself, so documents are collected and the crawl commits by
 time. The index can be rebuilt from store and archive. It does not store texts: for snippets the caller passes the text
 from the archive. Storing it here would make the index three times as large and indexing 25 % slower.
+
+`search_words` says what the words of a text are in the index, `search_query` what those of a query may be there, and
+`quotes` cuts the snippets.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import tantivy
 
 from recrawl.errors import DamagedIndex, DiskFull, UsageError
 from recrawl.record.index_files import damage
+from recrawl.record.quotes import quote
+from recrawl.record.search_query import QueryWords, QueryWriter
+from recrawl.record.search_words import STEMMERS, WORDS, Stems, analyzer, detected, terms, words_by_language
 
 _HEAP = 64_000_000
-_QUOTED = 200
-"""Maximum characters of a snippet."""
+_COMPLETIONS = 400
+"""Terms that begin with the same letters, at most."""
 _EVER = 1e15
 """Later than any time, in seconds."""
 
@@ -55,17 +62,26 @@ class Hit:
     score: float
     snippet: str
     marks: tuple[tuple[int, int], ...]
+    also: tuple[str, ...] = ()
+    """The URLs of its copies."""
+
+
+Same = Callable[[Sequence[int]], Mapping[int, int]]
+"""Of pages those that are copies, each with the page that it is a copy of."""
 
 
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_integer_field("page", stored=True, indexed=True, fast=True)
-    builder.add_text_field("url", stored=True)
+    builder.add_bytes_field("address", stored=True, indexed=False)
+    builder.add_bytes_field("heading", stored=True, indexed=False)
+    builder.add_text_field("url", tokenizer_name=WORDS)
     builder.add_text_field("site", tokenizer_name="raw", index_option="basic")
-    builder.add_text_field("title", stored=True)
-    builder.add_text_field("text", stored=False)
+    builder.add_text_field("title", tokenizer_name=WORDS)
+    builder.add_text_field("text", tokenizer_name=WORDS)
+    builder.add_text_field("stems", tokenizer_name=WORDS, index_option="basic")
     builder.add_float_field("at", stored=True, indexed=True, fast=True)
-    builder.add_text_field("language", tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("language", tokenizer_name="raw", index_option="basic", stored=True)
     builder.add_float_field("date", stored=False, indexed=True, fast=True)
     return builder.build()
 
@@ -113,6 +129,8 @@ class Index:
                 self._index = tantivy.Index.open(str(folder))  # whatever its schema is: the fields are the same
             else:
                 self._index = tantivy.Index(_schema(), path=None if folder is None else _made(folder))
+            self._index.register_tokenizer(WORDS, analyzer())
+        self._stems = Stems()
         self._writer: Any = None
         self.pending = 0
 
@@ -130,25 +148,21 @@ class Index:
         """Whether it has the current schema; an older index can be searched, but should be rebuilt."""
         return bool(self._index.schema == _schema())
 
-    def put(self, document: Document) -> None:
-        """Add a page or replace it."""
+    def put(self, document: Document) -> str:
+        """Add a page or replace it; why it is refused, or an empty string. A refused page is not in the index."""
+        try:
+            row = _row(document, self._stems)
+        except (ValueError, TypeError, OverflowError) as error:
+            self.remove(document.page)
+            return f"{type(error).__name__}: {error}"
         if document.new:
             self._open_writer()
             self.pending += 1
         else:
             self.remove(document.page)
-        row = tantivy.Document()
-        row.add_integer("page", document.page)
-        row.add_text("url", document.url)
-        row.add_text("site", document.site)
-        row.add_text("title", document.title)
-        row.add_text("text", document.text)
-        row.add_float("at", document.at)
-        row.add_float("date", document.at if document.date is None else document.date)
-        for tag in {document.language, document.language.partition("-")[0]} - {""}:  # de-at is found by de too
-            row.add_text("language", tag)
         with self._failures:
             self._writer.add_document(row)
+        return ""
 
     def remove(self, page: int) -> None:
         """Remove a page."""
@@ -207,26 +221,48 @@ class Index:
         since: float | None = None,
         until: float | None = None,
         text: Callable[[int, float], str] = lambda _page, _at: "",
+        same: Same | None = None,
     ) -> list[Hit]:
         """The best pages for a query: words, "phrases", +must, -not, title:word, url:word.
 
         `since` and `until` bound the date that the page states, else the time of its version. `text` returns the text
-        of a page at a time, for snippets; without it they are empty.
+        of a page at a time, for snippets; without it they are empty. With `same`, only the best of each group of copies
+        is found.
         """
         if not query.strip():
             raise UsageError("the query is empty: say what to search for")
         with self._failures:
             self._index.reload()
-            parsed = self._parse(query)
+            searcher = self._index.searcher()
+            writer = self._query_writer(searcher)
+            parsed = self._parse(query, writer)
             if only := self._only(site, language, since, until):
                 must = tantivy.Occur.Must
                 parsed = tantivy.Query.boolean_query([(must, parsed), *((must, part) for part in only)])
-            searcher = self._index.searcher()
-            found = searcher.search(parsed, limit=limit, offset=offset, count=False)
-            snippets = tantivy.SnippetGenerator.create(searcher, parsed, self._index.schema, "text")
-            snippets.set_max_num_chars(_QUOTED)
-            rows = [(score, searcher.doc(address)) for score, address in found.hits]
-        return [_hit(score, row, snippets, text) for score, row in rows]
+            rows = (
+                _rows(searcher, parsed, limit, offset)
+                if same is None
+                else _distinct(searcher, parsed, limit, offset, same)
+            )
+        return [self._hit(score, row, writer.wanted, text) for score, row in rows]
+
+    def _query_writer(self, searcher: tantivy.Searcher) -> QueryWriter:
+        """What writes queries for the languages that the index has."""
+        if not self.current:
+            return QueryWriter((), lambda _field, _prefix: (), self._stems)
+
+        def completions(field: str, prefix: str) -> list[str]:
+            return [term for term, _ in searcher.terms_with_prefix(field, prefix, limit=_COMPLETIONS)]
+
+        spoken = [tag for tag in STEMMERS if searcher.doc_freq("stems", f"{tag}:")]
+        return QueryWriter(spoken, completions, self._stems)
+
+    def _hit(self, score: float, row: tantivy.Document, wanted: QueryWords, text: Callable[[int, float], str]) -> Hit:
+        first = row.get_first
+        page, at = int(first("page") or 0), float(first("at") or 0)
+        url, title = (_text(first(new)) or _text(first(old)) for new, old in (("address", "url"), ("heading", "title")))
+        snippet = quote(text(page, at), wanted, self._stems, row.get_all("language"))
+        return Hit(page, url, title, at, score, *snippet)
 
     def _only(self, site: str, language: str, since: float | None, until: float | None) -> list[tantivy.Query]:
         """Conditions that do not affect the score."""
@@ -245,40 +281,98 @@ class Index:
             found.append(tantivy.Query.range_query(self._index.schema, "date", tantivy.FieldType.Float, *bounds))
         return [tantivy.Query.const_score_query(part, 0.0) for part in found]
 
-    def _parse(self, query: str) -> tantivy.Query:
+    def _parse(self, query: str, writer: QueryWriter) -> tantivy.Query:
         """Parse a query; a URL that is not a valid query becomes one phrase."""
         phrase = '"' + query.replace('"', " ") + '"'
         for text in (query, phrase) if "://" in query else (query,):
             try:
-                return self._index.parse_query(text, ["title", "text", "url"], field_boosts={"title": 3.0})
+                return self._index.parse_query(
+                    writer.write(text), ["title", "text", "url"], field_boosts={"title": 3.0}
+                )
             except ValueError:
                 continue
         raise UsageError("this query cannot be read: put words with signs in them in quotes")
 
 
+def _rows(
+    searcher: tantivy.Searcher, query: tantivy.Query, limit: int, offset: int
+) -> list[tuple[float, tantivy.Document]]:
+    """The best rows for a query, with their scores."""
+    found = searcher.search(query, limit=limit, offset=offset, count=False)
+    return [(score, searcher.doc(address)) for score, address in found.hits]
+
+
+def _distinct(
+    searcher: tantivy.Searcher, query: tantivy.Query, limit: int, offset: int, same: Same
+) -> list[tuple[float, tantivy.Document]]:
+    """The same, of each group of copies only the best one."""
+    kept: list[tuple[float, tantivy.Document]] = []
+    seen: set[int] = set()
+    start, size = 0, offset + limit
+    while len(kept) < offset + limit and (rows := _rows(searcher, query, size, start)):
+        pages = [int(row.get_first("page") or 0) for _, row in rows]
+        leaders = same(pages)
+        for page, found in zip(pages, rows, strict=True):
+            leader = leaders.get(page, page)
+            if leader not in seen:
+                seen.add(leader)
+                kept.append(found)
+        start += len(rows)
+    return kept[offset : offset + limit]
+
+
+def refused_documents(documents: Sequence[Document]) -> dict[int, str]:
+    """Documents at which an index fails as a whole, by page with the reason.
+
+    They are found by halving, in indexes in memory.
+    """
+    problem = _failure_with(documents)
+    if not problem or len(documents) == 1:
+        return {document.page: problem for document in documents if problem}
+    middle = len(documents) // 2
+    return refused_documents(documents[:middle]) | refused_documents(documents[middle:])
+
+
+def _failure_with(documents: Sequence[Document]) -> str:
+    trial = Index(None)
+    try:
+        for document in documents:
+            trial.put(document)
+        trial.commit()
+    except DamagedIndex as error:
+        return str(error.__cause__).partition("\n")[0]
+    return ""
+
+
+def _row(document: Document, stems: Stems) -> tantivy.Document:
+    title, text = terms(document.title), terms(document.text)
+    words = {*title.split(), *text.split()}
+    row = tantivy.Document()
+    row.add_integer("page", document.page)
+    row.add_bytes("address", document.url.encode())
+    row.add_bytes("heading", document.title.encode())
+    row.add_text("url", terms(unquote(document.url)))
+    row.add_text("site", document.site)
+    row.add_text("title", title)
+    row.add_text("text", text)
+    by_language = words_by_language(document.language, document.text, words)
+    for spoken, own in by_language.items():
+        row.add_text("stems", stems.terms(spoken, own))
+    tags = [document.language, *by_language] if document.language or by_language else [detected(document.text)]
+    row.add_float("at", document.at)
+    row.add_float("date", document.at if document.date is None else document.date)
+    # de-at is found by de too, and a page by the languages that its text is in
+    for tag in dict.fromkeys((tags[0], tags[0].partition("-")[0], *tags[1:])):
+        if tag:
+            row.add_text("language", tag)
+    return row
+
+
+def _text(value: Any) -> str:
+    """A stored text: of this version as bytes, so that it is not indexed as it stands."""
+    return value.decode() if isinstance(value, bytes) else str(value or "")
+
+
 def _made(folder: Path) -> str:
     folder.mkdir(exist_ok=True)
     return str(folder)
-
-
-def _hit(
-    score: float, row: tantivy.Document, snippets: tantivy.SnippetGenerator, text: Callable[[int, float], str]
-) -> Hit:
-    first = row.get_first
-    page, at = int(first("page") or 0), float(first("at") or 0)
-    snippet, marks = _quote(text(page, at), snippets)
-    return Hit(page, str(first("url")), str(first("title")), at, score, snippet, marks)
-
-
-def _quote(text: str, snippets: tantivy.SnippetGenerator) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """The part of a text that matches the query best, otherwise its beginning; and the matching ranges."""
-    words = tantivy.Document()
-    words.add_text("text", text)
-    snippet = snippets.snippet_from_doc(words)
-    quoted = snippet.fragment() or text[:_QUOTED]
-    raw = quoted.encode()  # tantivy counts bytes
-    marks = tuple(
-        (len(raw[: part.start].decode(errors="ignore")), len(raw[: part.end].decode(errors="ignore")))
-        for part in snippet.highlighted()
-    )
-    return quoted, marks

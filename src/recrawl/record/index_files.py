@@ -15,6 +15,8 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from recrawl.durable_files import replace_file
+
 META = "meta.json"
 INDEXED = "indexed"
 """The name of the last visit that was indexed, in the store and in the folder of an index; -1 before the first."""
@@ -42,9 +44,7 @@ def is_complete(folder: Path, known: int) -> bool:
 def mark_indexed(folder: Path, visit: int) -> None:
     """Note that the index in a folder is complete up to a visit; without an index there is nothing to note."""
     if folder.is_dir():
-        new = folder / f"{INDEXED}.new"
-        new.write_text(str(visit), encoding="ascii")
-        new.replace(folder / INDEXED)
+        replace_file(folder / INDEXED, str(visit))
 
 
 def _mark(folder: Path) -> int | None:

@@ -68,12 +68,21 @@ class PageState(NamedTuple):
     """The URL of the stored version's record, if redirects led there; empty if it is the page's own."""
     prior: float | None
     """How often it is likely to change, from its first download (see `compare.change_prior`); None if not computed."""
+    sketch: bytes | None
+    """Of its content, by which copies are known (see `learn.copies.sketch`); empty for little content, None if not
+    computed."""
+    claim: int
+    """The key of the URL that it claims as its canonical address; 0 for none."""
+    same_as: int | None
+    """The key of the URL of the page that it is a copy of; 0 if it was a copy once, None if it never was."""
     id: int
 
 
 def unvisited(page: int) -> PageState:
     """The state of a page that was found but never visited."""
-    return PageState(*(0,) * 7, -1, 0.0, -1, *(None,) * 3, 0.0, *(None,) * 3, "", "", None, "", None, page)
+    return PageState(
+        *(0,) * 7, -1, 0.0, -1, *(None,) * 3, 0.0, *(None,) * 3, "", "", None, "", None, None, 0, None, page
+    )
 
 
 class UnchangedPage(NamedTuple):
@@ -140,6 +149,8 @@ class VisitRow(NamedTuple):
     detail: str | None
     hints: int = 0
     """Hints about the page since the previous visit, packed (see `crawl.hints.hint_codec`)."""
+    copy: int = 0
+    """1 if what it found is told of another page: this one is a copy of it."""
 
 
 class HintRow(NamedTuple):

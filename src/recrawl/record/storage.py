@@ -19,17 +19,27 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
-from recrawl.errors import DamagedIndex, DamagedRecord, NoRepository, RepositoryError, StorageFailure
+from recrawl.durable_files import replace_file
+from recrawl.errors import (
+    DamagedIndex,
+    DamagedRecord,
+    NoRepository,
+    RefusedRows,
+    RepositoryError,
+    StorageFailure,
+)
 from recrawl.record.archive import GZIP, Place, WarcArchive
 from recrawl.record.blobs.cache import ARCHIVE
 from recrawl.record.blobs.remote import claim, open_remote
 from recrawl.record.blobs.target import write_archive_target
 from recrawl.record.index_files import INDEXED, indexed_up_to, mark_indexed
 from recrawl.record.lock import Lock
+from recrawl.record.refusals import RefusedVisit, leave_out
 from recrawl.record.requisite_rows import RequisiteVersion
 from recrawl.record.rows import Batch, VersionRow
 from recrawl.record.screenshot_rows import ScreenshotRow
@@ -37,10 +47,11 @@ from recrawl.record.shards.archive import gathered_archive
 from recrawl.record.store import Store, create_store, has_store, location, open_store
 from recrawl.record.store.leases import Lease
 from recrawl.record.store.location import shards_of
+from recrawl.record.unindexable import Unindexable
 from recrawl.record.warc import Headers, WarcInfo, read_body, read_resource, read_shown, warc_date
 
 if TYPE_CHECKING:
-    from recrawl.record.index import Index
+    from recrawl.record.index import Document, Index
 
 SETTINGS = location.SETTINGS
 _Placed = TypeVar("_Placed", RequisiteVersion, ScreenshotRow)
@@ -64,7 +75,7 @@ def create(folder: Path, settings: str, store: str = "", archive: str = "") -> N
     if target is not None:
         write_archive_target(folder, target)
     (folder / ARCHIVE).mkdir(exist_ok=True)
-    (folder / SETTINGS).write_text(settings, encoding="utf-8")
+    replace_file(folder / SETTINGS, settings)
 
 
 class Storage:
@@ -83,6 +94,11 @@ class Storage:
         self._index_partial = False
         self.index_problem = ""
         """Why the index was dropped, if it was damaged."""
+
+    @cached_property
+    def unindexable(self) -> Unindexable:
+        """The pages that the index cannot have."""
+        return Unindexable(self.store)
 
     @property
     def index(self) -> Index:
@@ -138,8 +154,10 @@ class Storage:
     def _drop_old_index(self) -> None:
         """Delete an index that has an old schema or is damaged; all pages are indexed again."""
         try:
-            if (self.folder / "index").is_dir() and self.index.current:
-                return
+            if (self.folder / "index").is_dir():
+                if self.index.current:
+                    return
+                self.index_problem = "the index was made by an earlier version"
         except DamagedIndex as error:
             self.index_problem = str(error)
         self.drop_index()
@@ -148,7 +166,7 @@ class Storage:
         """Delete the index; the next `reindex` makes it anew."""
         if self.store.meta.get(INDEXED, -1) != -1:
             self.store.meta.set(INDEXED, -1)  # first: a crash during reindexing must not count as done
-        self._index = None
+        self._index, self._index_partial = None, False
         shutil.rmtree(self.folder / "index", ignore_errors=True)
 
     def refresh(self) -> None:
@@ -164,9 +182,10 @@ class Storage:
         archive.stored = warcs.stored()
         return archive
 
-    def commit(self, batch: Batch, bodies: list[tuple[VersionRow, bytes]]) -> None:
+    def commit(self, batch: Batch, bodies: list[tuple[VersionRow, bytes]]) -> list[RefusedVisit]:
         """Record a batch; `bodies` are its versions, each with its WARC records.
 
+        What the database refuses of it is left out of the batch: visits of that page become failures, and are returned.
         After a failure nothing more is recorded: what was written of the batch is truncated by the next writer.
         """
         if self.failed:
@@ -183,11 +202,17 @@ class Storage:
         written = self.archive.sync()
         if self.remote is not None:
             self.remote.before_commit(self.archive)
-        self.store.commit(batch, written)
+        refused: list[RefusedVisit] = []
+        try:
+            self.store.commit(batch, written)
+        except RefusedRows as error:
+            refused = leave_out(self.store, batch, str(error.__cause__))
+            self.store.commit(batch, written)
         if self.remote is not None:
             self.remote.after_commit(self.archive)
         self._index_batch(batch)
         self.failed = False
+        return refused
 
     def finish(self) -> str:
         """Put archive files and models into the object store, if there is one, at the end of a command that writes.
@@ -213,10 +238,21 @@ class Storage:
         try:
             for page in batch.removals:
                 self.index.remove(page)
+                self.unindexable.forget(page)
             for document in batch.documents:
-                self.index.put(document)
+                self.index_document(document)
         except DamagedIndex as error:
             self._give_up_index(error)
+
+    def index_document(self, document: Document, problem: str = "") -> None:
+        """Put a page into the index; one that it refuses, or that has a `problem`, is listed and left out."""
+        if problem:
+            self.index.remove(document.page)
+        problem = problem or self.index.put(document)
+        if problem:
+            self.unindexable.note(document.page, problem)
+        else:
+            self.unindexable.forget(document.page)
 
     def commit_index(self, last_visit: int) -> None:
         """Make everything up to this visit searchable."""
@@ -231,8 +267,9 @@ class Storage:
 
     def _give_up_index(self, error: DamagedIndex) -> None:
         """The index turned out to be damaged: begin a new one, which the next writer completes."""
-        self.index_problem, self._index_partial = str(error), True
+        self.index_problem = str(error)
         self.drop_index()
+        self._index_partial = True
 
     def body(self, version: VersionRow, *, plain: bool = False) -> tuple[int, Headers, bytes]:
         """Status, headers and body of a version; `DamagedRecord` if its record is not what was written.
@@ -274,6 +311,11 @@ class Storage:
         """Pages with updates that the index lacks: after a crash, or because another machine has indexed them."""
         mark = indexed_up_to(self.folder / "index", int(self.store.meta.get(INDEXED, -1)))
         return self.store.visits.pages_updated_since(mark)
+
+    def partly_indexed(self) -> dict[int, float]:
+        """The pages of an index that was interrupted when it was made, with the times of their versions."""
+        known = int(self.store.meta.get(INDEXED, -1))
+        return dict(self.index.pages()) if indexed_up_to(self.folder / "index", known) == -1 else {}
 
     def close(self) -> None:
         """Close everything; what was committed stays."""

@@ -27,6 +27,7 @@ import hashlib
 import io
 import math
 import operator
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -44,11 +45,13 @@ RENDERED = "text/html; charset=utf-8"
 """The media type of pages after their scripts have run."""
 _LEVEL = 1  # igzip's level 1 compresses HTML as well as zlib's 6, at a fifth of the cost
 _SMALL = 2000  # bytes; below this, level 0 costs a fifth of level 1 and is hardly larger
+_ORIGINAL = "X-Archive-Orig-"
 _RENAMED = {"content-encoding", "transfer-encoding", "content-length"}
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _RESPONSE = "application/http; msgtype=response"
 _REQUEST = "application/http; msgtype=request"
 _GZIP = b"\x1f\x8b"
+_FOLDED = re.compile(rb"\r?\n[ \t]+")
 _NO_RESPONSE = "no response record in these bytes"
 _TRUNCATED = "WARC-Truncated: length\r\n"
 _SCREENSHOT = "urn:fullPage:"
@@ -182,15 +185,17 @@ def read_resource(blob: bytes) -> bytes:
 
 
 def _answer(record: WarcRecord) -> tuple[int, Headers, bytes]:
-    headers = tuple([(str(k), str(v)) for k, v in record.http_headers.astuples()])
-    return int(record.http_headers.status_code or 0), headers, record.reader.read()
+    head, _, body = record.reader.read().partition(b"\r\n\r\n")
+    if not head:
+        raise ValueError(_NO_RESPONSE)
+    return *head_lines(head), body
 
 
 def _records(blob: bytes, *kinds: str) -> Iterator[WarcRecord]:
     from fastwarc.warc import ArchiveIterator, WarcRecordType  # lazy: many commands read no record
 
     wanted = functools.reduce(operator.or_, [getattr(WarcRecordType, kind) for kind in kinds])
-    yield from ArchiveIterator(io.BytesIO(_unpacked(blob)), record_types=wanted, parse_http=True)
+    yield from ArchiveIterator(io.BytesIO(_unpacked(blob)), record_types=wanted, parse_http=False)
 
 
 def _unpacked(blob: bytes) -> bytes:
@@ -247,10 +252,39 @@ def gzip_member(record: bytes, *, small: bool = False) -> bytes:
 def _http_head(status: int, headers: Headers, length: int | None) -> bytes:
     lines = [f"HTTP/1.1 {status} {_PHRASES.get(status, 'Unknown')}"]
     for name, value in headers:
-        lines.append(f"{f'X-Archive-Orig-{name}' if name.lower() in _RENAMED else name}: {value}")
+        lines.append(f"{_ORIGINAL if name.lower() in _RENAMED else ''}{name}: {value}")
     if length is not None:
         lines.append(f"Content-Length: {length}")
     return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace")
+
+
+def read_head(head: bytes, length: int) -> tuple[int, Headers]:
+    """Status and headers of a stored response with a body of this length: the inverse of what `response` writes.
+
+    >>> read_head(b"HTTP/1.1 200 OK\\r\\nX-Archive-Orig-Content-Encoding: br\\r\\nContent-Length: 9\\r\\n\\r\\n", 9)
+    (200, (('Content-Encoding', 'br'),))
+    """
+    status, lines = head_lines(head)
+    headers = []
+    for name, value in lines:
+        sent = name.removeprefix(_ORIGINAL)
+        headers.append((sent if sent.lower() in _RENAMED else name, value))
+    if headers and headers[-1][0].lower() == "content-length" and headers[-1][1] == str(length):
+        headers.pop()  # `response` states the length of the stored body last
+    return status, tuple(headers)
+
+
+def head_lines(head: bytes) -> tuple[int, Headers]:
+    """Status and header lines of an HTTP answer, however long; FastWARC refuses more than 32 KB.
+
+    >>> head_lines(b"HTTP/1.1 404 Not Found\\r\\nX-A: a,\\r\\n b\\r\\n")
+    (404, (('X-A', 'a, b'),))
+    """
+    first, *lines = _FOLDED.sub(b" ", head.rstrip()).split(b"\n")
+    status = first.split(None, 2)[1:2]
+    parts = [line.decode("latin-1").partition(":") for line in lines]
+    headers = tuple([(name.strip(), value.strip()) for name, colon, value in parts if colon])
+    return int(status[0]) if status and status[0].isdigit() else 0, headers
 
 
 def _address(ip: str) -> str:

@@ -18,8 +18,10 @@ running.py     what runs now, and how far it is
 status.py      totals and sites
 exchange.py    import
 checking.py    database, archive and index verified against each other, and repaired
+truth.py       versions, changes and search verified against the WARC records alone
 outgoing.py    POST requests to webhooks and hubs, under the address rules
 sinks/         every change, delivered to other systems
+delivery/      the engine that delivers to sinks and sends alerts
 export/        files for other programs: Parquet, WARC, WACZ, CDXJ, URL lists
 explain/       what was learned of pages and sites, and why pages are visited
 alerts/        alert rules, and the outbox of what they found

@@ -106,7 +106,7 @@ def try_access(folder: Path, options: CrawlOptions, url: str) -> Attempt:
 
     page = seed_url(url, options.rules)
     accesses = Accesses(options.access, folder / JARS)
-    profile, private = accesses.of(page), options.of_site(origin(page)).allow_private
+    profile, private = accesses.of(page), options.of_site(origin(page)).private
     if profile is not None and profile.rule.login_url:
         process = LoginProcess(login_task(profile, options, private=private), options)
         while (result := process.result(options.timer(), wait=_WAIT)) is None:
@@ -116,7 +116,7 @@ def try_access(folder: Path, options: CrawlOptions, url: str) -> Attempt:
             return Attempt(page, failure=f"login failed: {result.problem}")
         if profile.jar is not None:
             profile.jar.add(result.cookies)
-    request = Request(page, allow_private=private)
+    request = Request(page, private=private)
     answer = fetch_one(request, agent=options.agent, limits=options.limits, profiles=accesses.of)
     accesses.save()
     failure = f"{answer.failure.value}: {answer.detail}" if answer.failure else ""

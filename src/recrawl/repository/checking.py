@@ -73,12 +73,15 @@ def check(
     options: CrawlOptions,
     *,
     repair: bool,
+    truth: bool = False,
     wait: Callable[[str], bool],
     tell: Notify,
     lease: Lease | None = None,
     go_on: Callable[[], None] = lambda: None,
 ) -> CheckReport:
-    """Check all parts against each other; with `repair`, mend what can be mended. Holds the lock meanwhile.
+    """Check all parts against each other, with `truth` all against the archive; `repair` mends what can be mended.
+
+    Holds the lock meanwhile.
 
     The shard of a cluster is repaired under a lease. `go_on` is called now and then; it raises to end the check.
     """
@@ -94,6 +97,10 @@ def check(
                 check_archive(storage, findings, go_on)
                 if options.index:
                     check_index(storage, findings, refused_texts(storage.store))
+                if truth:
+                    from recrawl.repository.truth import check_truth  # lazy: loads the parser
+
+                    check_truth(storage, options, findings, go_on)
             if repair:
                 _repair(storage, values, options, findings, tell, lease)
     except DiskFull:  # no fault of the repository

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import heapq
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import chain, takewhile
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain, groupby, islice, takewhile
+from operator import itemgetter
 from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urlsplit
 
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.tally import RunCounts
+from recrawl.discover.links import SKIP_SUFFIXES
 from recrawl.errors import BadArchive, UsageError
-from recrawl.extras import require_lab
 from recrawl.lab.formats import git_history, warc_files
 from recrawl.lab.formats.archive import Archive
 from recrawl.lab.formats.source_kinds import Kind, guess
+from recrawl.lab.formats.url_lists import no_url_list
 from recrawl.lab.formats.version_rows import Progress as ConversionProgress
 from recrawl.lab.formats.version_rows import Taken, Window
-from recrawl.model import Outcome
+from recrawl.model import Outcome, PastAnswer
 from recrawl.record.storage import Storage
 from recrawl.repository.results.runs import Import
 
 _YEAR_1, _YEAR_9999 = -62135596800, 253402300799
 
-History = tuple[str, list[tuple[float, bytes | None]]]
-"""A URL and the states of its page by time; None for a removal."""
+_PARTS = ("text/css", "text/javascript")
+"""Types of files that pages need; crawls do not follow links to them."""
+Item = TypeVar("Item")
+History = tuple[str, list[PastAnswer]]
+"""A URL and the answers for its page by time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +70,10 @@ def kind_of(file: Path) -> Kind | None:
         raise BadArchive(f"{file} is not a git repository and holds no .parquet or WARC file")
     if kind == "cdx":
         raise BadArchive(f"{file} is a CDX listing without page bodies; the lab replays it, but it cannot be imported")
+    if kind is None:
+        problem = no_url_list(file)
+        if problem:
+            raise BadArchive(f"{file} is no list of URLs: {problem}")
     return kind
 
 
@@ -72,7 +85,6 @@ def convert(
     progress: ConversionProgress = lambda *_: None,
 ) -> Taken:
     """Write a git or WARC history as a Parquet archive."""
-    require_lab()
     if kind == "warc":
         return warc_files.convert(sources, out, window=selection.window, progress=progress)
     if len(sources) > 1:
@@ -88,69 +100,155 @@ def convert(
     )
 
 
+class ToImport:
+    """The histories of pages in some files, to be gone through once."""
+
+    def __init__(self, sources: Sequence[Iterable[History]], pages: int, taken: Taken | None) -> None:
+        self._sources = sources
+        self.pages = pages
+        """About how many there are; a page that several kinds of files have is counted for each."""
+        self.taken = taken
+        """What was converted, and what was left out; None if there were neither git nor WARC histories."""
+        self.answers = 0
+        """Answers of the pages that were passed on."""
+
+    def __iter__(self) -> Iterator[History]:
+        """The pages by URL, each with its answers by time."""
+        merged = heapq.merge(*self._sources, key=itemgetter(0))
+        for url, parts in groupby(merged, key=itemgetter(0)):
+            answers = sorted(chain.from_iterable(some for _, some in parts), key=lambda it: it.at)
+            self.answers += len(answers)
+            yield url, answers
+
+    def __bool__(self) -> bool:
+        return self.pages > 0
+
+
 @contextmanager
 def opened_history(
-    kinds: Mapping[Path, Kind | None], selection: Selection, progress: ConversionProgress = lambda *_: None
-) -> Iterator[tuple[Archive | None, Taken | None]]:
-    """All histories among these files as one archive, and a summary of those that had to be converted (git, WARC)."""
-    with tempfile.TemporaryDirectory(prefix="recrawl-") as scratch:
+    kinds: Mapping[Path, Kind | None],
+    selection: Selection,
+    progress: ConversionProgress = lambda *_: None,
+    refuses: warc_files.Refuses = warc_files.html_only,
+) -> Iterator[ToImport]:
+    """All histories among these files; `refuses` says why a page of a WARC file is left out."""
+    with tempfile.TemporaryDirectory(prefix="recrawl-") as scratch, ExitStack() as stack:
         archives = [file for file, kind in kinds.items() if kind == "parquet"]
-        converted: Taken | None = None
-        formats: tuple[Kind, ...] = ("git", "warc")
-        for kind in formats:
-            sources = [file for file, found in kinds.items() if found == kind]
-            if sources:
-                archives.append(Path(scratch) / f"{kind}.parquet")
-                taken = convert(kind, sources, archives[-1], selection, progress)
-                converted = converted or taken
-                for what, number in taken.remarks.items() if taken is not converted else ():
-                    converted.remark(what, number)
-        archive = Archive.open(archives) if archives else None
-        if archive is not None and not (archive.start >= _YEAR_1 and archive.end <= _YEAR_9999):
-            raise UsageError("the times of this archive are not seconds since 1970; they may be milliseconds")
-        yield archive, converted
+        repositories = [file for file, kind in kinds.items() if kind == "git"]
+        files = [file for file, kind in kinds.items() if kind == "warc"]
+        taken = Taken() if files else None
+        sources: list[Iterable[History]] = []
+        pages = 0
+        if repositories:
+            archives.append(Path(scratch) / "git.parquet")
+            converted = convert("git", repositories, archives[-1], selection, progress)
+            for what, number in converted.remarks.items():
+                (taken or converted).remark(what, 0 if taken is None else number)
+            taken = taken or converted
+        if archives:
+            archive = Archive.open(archives)
+            if not (archive.start >= _YEAR_1 and archive.end <= _YEAR_9999):
+                raise UsageError("the times of this archive are not seconds since 1970; they may be milliseconds")
+            sources.append(_of_archive(archive))
+            pages += len(archive)
+        if files:
+            assert taken is not None
+            captures = stack.enter_context(warc_files.opened(files, refuses=refuses, taken=taken, progress=progress))
+            sources.append(captures.histories(selection.window))
+            pages += captures.pages
+            if not captures.pages and not archives:
+                raise BadArchive(f"{files[0]} contains no page that a crawl would keep: {_left_out(taken)}")
+        yield ToImport(sources, pages, taken)
 
 
-def histories(archive: Archive, progress: Callable[[int, int], None] = lambda *_: None) -> Iterator[History]:
-    """The pages of an archive with their states; `progress` gets pages done and pages in all."""
+def _left_out(taken: Taken) -> str:
+    """What the records were, in words."""
+    found = [
+        f"{number:,} {kind} ({why})"
+        for kind, counts in taken.records.items()
+        for why, number in counts.left_out.items()
+    ]
+    return ", ".join(found[:8]) or "it has no records"
+
+
+def _of_archive(archive: Archive) -> Iterator[History]:
+    """The pages of an archive with their states."""
     for page in range(len(archive)):
         rows = range(int(archive.first[page]), int(archive.first[page + 1]))
-        states = [(float(archive.times[row]), None if archive.removed[row] else archive.html(row)) for row in rows]
-        yield archive.urls[page], states
-        progress(page + 1, len(archive))
+        yield (
+            archive.urls[page],
+            [
+                PastAnswer(float(archive.times[row]), None if archive.removed[row] else partial(archive.html, row))
+                for row in rows
+            ],
+        )
+
+
+def refused_by(options: CrawlOptions) -> warc_files.Refuses:
+    """Why a crawl with these options would keep no page of a URL and a content type; empty if it would."""
+
+    def why(url: str, kind: str) -> str:
+        path = urlsplit(url).path.lower()
+        if path == "/robots.txt":
+            return "robots.txt"
+        if not options.accepts(kind):
+            return f"not in content_types ({warc_files.named(kind)})"
+        if path.rpartition(".")[2] in SKIP_SUFFIXES - {"pdf"} or kind.startswith(_PARTS):
+            return "files that pages need"
+        return ""
+
+    return why
 
 
 def take_in(
     storage: Storage,
     options: CrawlOptions,
     urls: Iterable[str],
-    archive: Archive | None,
+    histories: Iterable[History],
     *,
-    progress: Callable[[int, int], None] = lambda *_: None,
+    progress: Callable[[int], None] = lambda *_: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> tuple[RunCounts, list[str], bool]:
-    """Record URLs and histories: counts, invalid URLs, and whether it is finished.
+    """Record URLs and histories: counts, invalid URLs, and whether it is finished. `progress` gets pages done.
 
     `stop` is asked before each page. What is left then is recorded by the next import of the same.
     """
     from recrawl.crawl.importer import Importer  # lazy: loads the parser
 
-    first = next(waiting := iter(urls), None)
-    if first is None and archive is None:
+    waiting, pages = _unless_empty(urls), _unless_empty(histories)
+    if waiting is None and pages is None:
         return RunCounts(), [], True
     importer = Importer(storage, options)
-    refused = [] if first is None else importer.urls(chain([first], waiting))
-    if archive is not None:
-        importer.histories(takewhile(lambda _: not stop(), histories(archive, progress)))
+    refused = [] if waiting is None else importer.urls(waiting)
+    if pages is not None:
+        importer.histories(_counted(takewhile(lambda _: not stop(), pages), progress))
     finished = not stop()
     importer.close(finished=finished)
     return importer.tally, refused, finished
 
 
-def imported(found: int, outcomes: Mapping[Outcome, int], refused: Iterable[str]) -> Import:
-    """What an import has recorded, by its counts: a visit has a version unless the page was removed or is not safe."""
-    versions = sum(number for what, number in outcomes.items() if what not in (Outcome.GONE, Outcome.FAILED))
-    return Import(found, versions, tuple(refused))
+def _unless_empty(items: Iterable[Item]) -> Iterator[Item] | None:
+    first = list(islice(rest := iter(items), 1))
+    return chain(first, rest) if first else None
+
+
+def _counted(pages: Iterable[History], progress: Callable[[int], None]) -> Iterator[History]:
+    for number, page in enumerate(pages, 1):
+        yield page
+        progress(number)
+
+
+def imported(counts: RunCounts, refused: Iterable[str], histories: ToImport) -> Import:
+    """What an import has recorded, with what became of git and WARC histories."""
+    done = Import(counts.found, counts.versions, tuple(refused))
+    if histories.taken is None:
+        return done
+    done = replace(done, remarks=histories.taken.remarks)
+    if not histories.taken.records:
+        return done
+    became = {what.name.lower(): counts.outcomes.get(what, 0) for what in Outcome}
+    became["known"] = max(0, histories.answers - sum(became.values()))
+    return replace(done, records=histories.taken.as_dict(), became=became)
 
 
 def lines_of(texts: Iterable[str]) -> Iterator[str]:

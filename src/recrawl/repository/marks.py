@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from recrawl.discover.urls import origin
 from recrawl.errors import NotKnown, UsageError
+from recrawl.parameters import ChangeQuery
 from recrawl.record.storage import Storage
 from recrawl.record.store.marks import WHOLE_SITE
 from recrawl.repository.lookup import key_of, origin_of, page_of
-from recrawl.repository.results.values import Change
 from recrawl.repository.seed_rules import seed_url
 from recrawl.settings import Settings
 from recrawl.times import duration
@@ -25,6 +25,8 @@ from recrawl.times import duration
 _TAG = re.compile(r"[\w][\w .:/+-]{0,63}")
 FILTER_FIELDS = ("site", "path", "since", "until", "least", "what", "significant", "tag", "unread")
 """Fields of a saved filter: those of the dashboard's list of changes."""
+_SWITCHES = ("significant", "unread")
+_NO = ("0", "false", "no", "off")
 
 
 class Target(NamedTuple):
@@ -93,7 +95,7 @@ def due_pages(storage: Storage, values: Settings, now: float) -> list[int]:
             page = storage.store.pages.number(key_of(storage, seed.url)[0]) if seed.depth == 0 else None
             if page is None and seed.depth == 0:
                 continue  # not found yet: the next crawl downloads it
-            found += storage.store.marks.pages_not_tried_since(site, page, now - interval(seed.every))
+            found += storage.store.marks.pages_not_tried_since(site, page, now - interval(seed.every), now)
     return list(dict.fromkeys(found))
 
 
@@ -110,11 +112,12 @@ def save_filter(storage: Storage, name: str, fields: dict[str, Any]) -> None:
     unknown = sorted(set(fields) - set(FILTER_FIELDS))
     if unknown:
         raise UsageError(f"unknown filter field '{unknown[0]}'; use {', '.join(FILTER_FIELDS)}")
-    kept = {key: str(fields[key]) for key in FILTER_FIELDS if fields.get(key)}
+    given = {key: fields[key] for key in FILTER_FIELDS if key in fields and fields[key] is not None}
+    kept = {key: str(value).strip() for key, value in given.items() if not isinstance(value, bool)}
+    kept = {key: text for key, text in kept.items() if text and not (key in _SWITCHES and text.lower() in _NO)}
+    kept |= {key: "1" for key in _SWITCHES if key in kept or given.get(key) is True}
     if not kept.get("site", "0").isdigit():
         kept["site"] = str(target(storage, origin_of(storage, kept["site"])).site)
-    if "unread" in kept:
-        kept["unread"] = "1"
     storage.store.marks.save_filter(checked_tag(name), json.dumps(kept))
 
 
@@ -127,15 +130,24 @@ def filter_of(storage: Storage, name: str) -> dict[str, str]:
     return {**fields, "site": storage.store.sites.get(int(fields["site"])).origin} if fields.get("site") else fields
 
 
-def passes(change: Change, fields: dict[str, str]) -> bool:
-    """Whether a change meets those conditions of a saved filter that `Reader.changes` does not know."""
-    changed = change.outcome == "changed"
-    return (
-        fields.get("path", "") in change.url
-        and fields.get("what", change.outcome) == change.outcome
-        and (not changed or (change.divergence or 0.0) >= float(fields.get("least", 0.0)) / 100)
-        and (not changed or not fields.get("significant") or bool(change.significant))
-    )
+def query_of(fields: dict[str, str]) -> ChangeQuery:
+    """The conditions of a saved filter.
+
+    >>> query_of({"least": "10", "what": "changed", "significant": "1", "site": "https://a.example"})
+    {'site': 'https://a.example', 'outcome': 'changed', 'divergence': 0.1, 'significant': True}
+    """
+    query: Any = {name: fields[name] for name in ("since", "until", "site", "path", "tag") if fields.get(name)}
+    query |= {"outcome": fields["what"]} if fields.get("what") else {}
+    query |= {"divergence": float(fields["least"]) / 100} if fields.get("least") else {}
+    return cast("ChangeQuery", query | {name: True for name in _SWITCHES if fields.get(name)})
+
+
+def fields_of(query: ChangeQuery) -> dict[str, Any]:
+    """The fields of a saved filter with these conditions; the other way round."""
+    query_ = {name: value for name, value in query.items() if value}
+    least = query_.pop("divergence", None)
+    renamed = {"what": query_.pop("outcome", ""), "least": "" if least is None else f"{float(str(least)) * 100:.10g}"}
+    return {**query_, **{name: value for name, value in renamed.items() if value}}
 
 
 def saved_filters(storage: Storage) -> dict[str, dict[str, str]]:

@@ -20,7 +20,7 @@ from recrawl.discover.scope import Scopes
 from recrawl.discover.traps import TrapLimits
 from recrawl.discover.urls import UrlRules, origin
 from recrawl.errors import UsageError
-from recrawl.extras import require_zstd
+from recrawl.extras import ZSTD, require
 from recrawl.fetch.fetcher import FetchLimits
 from recrawl.model import ORDERS
 from recrawl.record import storage, store
@@ -140,7 +140,7 @@ def prepare(
     check_plugins(options, values)
     roll_bytes, archive_format = int(values["warc_megabytes"]) * 1_000_000, str(values["archive_format"])
     if archive_format != GZIP:
-        require_zstd()
+        require(ZSTD)
         if open_repository.remote is not None:
             raise UsageError(
                 f"archive_format = '{archive_format}' does not work with an object store, where a record is fetched "
@@ -172,10 +172,10 @@ def archive_info(options: CrawlOptions, values: Settings) -> tuple[tuple[str, st
 def options_of(
     values: Settings,
     *,
-    allow_private: bool = False,
+    allow_private: bool | None = None,
     delay: float | None = None,
-    change: str = "",
-    order: str = "",
+    change: str | None = None,
+    order: str | None = None,
     clock: Callable[[], float] = system_clock,
     timer: Callable[[], float] | None = None,
 ) -> CrawlOptions:
@@ -188,12 +188,13 @@ def options_of(
     return CrawlOptions(
         clock=clock,
         timer=timer or steady_timer(),
+        checks=bool(os.environ.get("RECRAWL_CHECK")),
         agent=f"recrawl/{__version__}" + (f" (+{values['contact']})" if values["contact"] else ""),
         scopes=Scopes(scopes_of(values.seeds, rules)),
         sites={
             name: replace(
                 own,
-                allow_private=own.allow_private or allow_private,
+                private=own.private if allow_private is None else allow_private,
                 delay=own.delay if delay is None else delay,
                 change=None if change else own.change,
             )
@@ -206,7 +207,8 @@ def options_of(
         limits=_fetch_limits(values),
         fetcher=partial(make_fetcher, values["fetcher"]),
         traps=TrapLimits(queries=values["max_queries"], children=values["max_folder"]),
-        allow_private=allow_private,
+        keep_parameters=tuple(values["keep_parameters"]),
+        private=bool(allow_private),
         spending=_spending(values, rules),
         delay=values["delay"] if delay is None else delay,
         max_delay=values["max_delay"],

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,7 +18,8 @@ from recrawl.errors import RecrawlError
 from recrawl.fetch.fetcher import FetchLimits, Request
 from recrawl.fetch.http import fetch_one
 from recrawl.fetch.ip_filter import refuses
-from recrawl.model import Failure
+from recrawl.fetch.retry_after import parse_retry_after
+from recrawl.model import Answer, Failure
 from recrawl.settings import Settings
 from recrawl.version import __version__
 
@@ -29,38 +31,78 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class NotSent(RecrawlError):
-    """A request did not arrive: no response in time, an error, or an address that is refused. The message says why."""
+    """A request did not arrive, or was not accepted. The message says why.
+
+    >>> NotSent("HTTP 404", permanent=True).permanent, NotSent("timed out").permanent
+    (True, False)
+    """
+
+    def __init__(self, message: str, *, permanent: bool = False, too_large: bool = False, wait: float = 0.0) -> None:
+        super().__init__(message)
+        self.permanent = permanent
+        """The same request would fail again."""
+        self.too_large = too_large
+        """A smaller body may be accepted."""
+        self.wait = wait
+        """For how many seconds the receiver asks not to be asked again; 0 if it does not say."""
 
 
 def post(target: str, body: bytes, headers: Mapping[str, str], settings: Settings) -> int:
     """Return the status of the response; raise NotSent if there is none."""
-    return exchange(target, body, headers, settings)[0]
+    return _exchange(target, body, headers, settings, _LIMITS).status
 
 
-def exchange(
+def send(
     target: str,
     body: bytes,
     headers: Mapping[str, str],
     settings: Settings,
+    now: float,
     limits: FetchLimits | None = None,
-) -> tuple[int, bytes]:
-    """Return status and body of the response, within the limits; raise NotSent if there is none."""
+) -> bytes:
+    """Return the body of a response with a status of 2xx, within the limits; raise NotSent without one."""
+    answer = _exchange(target, body, headers, settings, limits or _LIMITS)
+    if 200 <= answer.status < 300:
+        return answer.body
+    raise not_accepted(answer.status, answer.header("retry-after"), now)
+
+
+def not_accepted(status: int, retry_after: str = "", now: float = 0.0) -> NotSent:
+    """What a status other than 2xx means.
+
+    A status of 4xx is permanent, but for 408, 425 and 429; so is a redirect that says so, since none is followed. With
+    413 a smaller body may be accepted. Everything else is temporary.
+
+    >>> [not_accepted(status).permanent for status in (404, 413, 308, 408, 425, 429, 302, 500)]
+    [True, True, True, False, False, False, False, False]
+    """
+    moved = 300 <= status < 400
+    message = f"the receiver returned HTTP {status}" + ("; redirects are not followed: correct the target" * moved)
+    return NotSent(
+        message,
+        permanent=status in (301, 308) or (400 <= status < 500 and status not in (408, 425, 429)),
+        too_large=status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        wait=parse_retry_after(retry_after, now) or 0.0,
+    )
+
+
+def _exchange(target: str, body: bytes, headers: Mapping[str, str], settings: Settings, limits: FetchLimits) -> Answer:
     answer = fetch_one(
         Request(
             target,
-            allow_private=allows_private(settings, target),
+            private=allows_private(settings, target),
             cut=True,
             post=body,
             headers=tuple(f"{name}: {value}" for name, value in headers.items()),
         ),
         agent=f"recrawl/{__version__}",
-        limits=limits or _LIMITS,
+        limits=limits,
     )
     if answer.failure is Failure.ADDRESS:
         raise NotSent(refusal(answer.detail, target))
     if answer.failure is not None:
         raise NotSent(answer.detail)
-    return answer.status, answer.body
+    return answer
 
 
 def signature(secret: str, timestamp: str, body: bytes) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from recrawl.compare.noise.filters import Noise
 from recrawl.crawl.options import CrawlOptions
 from recrawl.errors import NotKnown, UnknownName, UsageError
 from recrawl.model import State
+from recrawl.operations import operation
+from recrawl.parameters import ChangeQuery, CrawlRules, Limit, NoisyPage, PageQuery, Query, SearchQuery
 from recrawl.record import listings, storage
 from recrawl.record.rows import VersionRow
 from recrawl.record.storage import Storage
@@ -25,9 +28,11 @@ from recrawl.times import duration
 if TYPE_CHECKING:
     from recrawl.crawl.reports.frames import FrameLine
     from recrawl.repository.explain.anchors import SiteAnchor
+    from recrawl.repository.explain.copies import Copies
     from recrawl.repository.explain.noise import NoiseProposal, Preview
     from recrawl.repository.explain.prediction import Prediction
     from recrawl.repository.explain.rates import PageRate, Rate
+    from recrawl.repository.reports.usage import Usage
 
 _EVER = 1e300
 
@@ -95,12 +100,9 @@ class Reader:
         """The settings, seeds, filters, alerts and shares as the file has them now: `repo.settings["delay"]`."""
         return load(self.folder)
 
-    def options(
-        self, *, allow_private: bool = False, delay: float | None = None, change: str = "", order: str = ""
-    ) -> CrawlOptions:
+    def options(self, **rules: Unpack[CrawlRules]) -> CrawlOptions:
         """The settings as the crawler takes them, with this repository's clocks."""
-        given: dict[str, Any] = {"allow_private": allow_private, "delay": delay, "change": change, "order": order}
-        return options_of(self.settings, **given, clock=self.now, timer=self._timer)
+        return options_of(self.settings, **rules, clock=self.now, timer=self._timer)
 
     def noise_filter(self, site: str) -> Noise:
         """The noise filter of an origin, as the settings have it."""
@@ -128,16 +130,23 @@ class Reader:
 
         return sites(self.storage, self.settings, self.now())
 
+    def usage(self) -> Usage:
+        """What the repository takes on the disk, by kind, site and age; how it grows and when the disk will be full."""
+        from recrawl.repository.reports.usage import usage  # lazy: few commands ask
+
+        return usage(self.storage, self.now())
+
     @property
     def page_count(self) -> int:
         """How many pages were ever found; known without counting."""
         return self.storage.store.count("pages")
 
-    def pages(self, *, site: str = "", state: str = "", limit: int = -1) -> Rows[Page]:
-        """Pages in the order in which they were found; of one site, in one state, at most `limit`.
+    def pages(self, *, limit: Limit = -1, **only: Unpack[PageQuery]) -> Rows[Page]:
+        """Pages in the order in which they were found.
 
         Dropped pages are listed only with `state="dropped"`.
         """
+        site, state = only.get("site", ""), only.get("state", "")
         names = [name.name.lower() for name in State]
         if state and state not in names:
             raise UnknownName("state", state, names)
@@ -157,22 +166,14 @@ class Reader:
         """The URLs of all pages that are visited (found, live, missing), sorted."""
         return self.storage.store.pages.visitable_urls()
 
-    def changes(
-        self,
-        *,
-        since: When | None = None,
-        until: When | None = None,
-        after: int | None = None,
-        site: str = "",
-        tag: str = "",
-        unread: bool = False,
-        limit: int = -1,
-    ) -> Rows[Change]:
-        """Updates that visits found (pages created, changed, removed), newest first; with a tag, or `unread` ones.
+    def changes(self, *, after: int | None = None, limit: Limit = -1, **only: Unpack[ChangeQuery]) -> Rows[Change]:
+        """Updates that visits found (pages created, changed, removed), newest first.
 
         With `after`, the `id` of a change, what was recorded later, oldest first: to continue where a program stopped.
         """
-        where, now = origin_of(self.storage, site), self.now()
+        where, now = origin_of(self.storage, only.get("site", "")), self.now()
+        since, until = only.get("since") or None, only.get("until") or None
+        tag, unread = only.get("tag", ""), bool(only.get("unread"))
         begin = -_EVER if since is None else seconds(since, now)
         end = _EVER if until is None else seconds(until, now)
         if after is not None and (since is not None or until is not None or tag or unread):
@@ -180,9 +181,11 @@ class Reader:
 
         def read() -> Iterator[Change]:
             if after is not None:
-                return map(Change.of, listings.changes_after(self.opened, after, site=where, limit=limit))
-            rows = partial(listings.change_rows, self.opened, site=where, tag=tag, unread=unread)
-            return map(Change.of, rows(since=begin, until=end, limit=limit))
+                rows = listings.changes_after(self.opened, after, site=where)
+            else:
+                rows = listings.change_rows(self.opened, since=begin, until=end, site=where, tag=tag, unread=unread)
+            passing = (change for change in map(Change.of, rows) if _meets(change, only))
+            return islice(passing, None if limit < 0 else limit)
 
         return Rows(Change, read)
 
@@ -205,32 +208,28 @@ class Reader:
 
         return Rows(Version, read)
 
-    def search(
-        self,
-        query: str,
-        *,
-        site: str = "",
-        language: str = "",
-        limit: int = 10,
-        offset: int = 0,
-        since: When | None = None,
-        until: When | None = None,
-    ) -> SearchHits:
+    def search(self, query: Query, *, limit: int = 10, offset: int = 0, **only: Unpack[SearchQuery]) -> SearchHits:
         """The best pages for a query over the newest versions: words, "phrases", +must, -not, title:word, url:word.
 
-        `language` is a tag such as `de` (finds `de-AT` too) or `pt-br`, as the page states it; pages that state none
-        are not found. `since` and `until` bound the date that the page states (updated, else published), or when its
-        version was recorded if it states none.
+        With a language, pages are found that state it, and pages in it that state none or another.
         """
         if not self.settings["index"]:
             raise UsageError("the index is off: 'recrawl config index true', then crawl or cycle")
         from recrawl.crawl.reports.search import search  # lazy: few commands search
 
-        only: dict[str, Any] = {"site": origin_of(self.storage, site), "language": language}
-        dated = {"since": since, "until": until}.items()
-        only |= {name: None if when is None else seconds(when, self.now()) for name, when in dated}
-        hits = search(self.storage, query, self.noise_filter, limit=limit, offset=offset, **only)
-        return SearchHits(SearchHit(h.page, h.url, h.title, at(h.at), h.score, h.snippet, h.marks) for h in hits)
+        hits = search(self.storage, query, self.noise_filter, limit=limit, offset=offset, **self.sought(only))
+        return SearchHits(
+            SearchHit(h.page, h.url, h.title, at(h.at), h.score, h.snippet, h.marks, h.also) for h in hits
+        )
+
+    def sought(self, only: SearchQuery) -> dict[str, Any]:
+        """The conditions of a search as the index takes them: the origin of the site, times in seconds."""
+        times = {"since": only.get("since"), "until": only.get("until")}
+        return {
+            "site": origin_of(self.storage, only.get("site", "")),
+            "language": only.get("language", ""),
+            **{name: seconds(when, self.now()) if when else None for name, when in times.items()},
+        }
 
     # -- what is expected ------------------------------------------------------------------------------------
 
@@ -277,8 +276,9 @@ class Reader:
         where = origin_of(self.storage, site)
         return anchors.survey_sites(self.storage, self.options(), self.now(), period, per_minute, where)
 
-    def noise_proposals(self, url: str = "") -> list[NoiseProposal]:
-        """Filters for noise (dates, counters, ads) on a page, or on the pages that change at every visit."""
+    @operation(http="GET /noise", name="noise", commands=("noise",), slow=True)
+    def noise_proposals(self, url: NoisyPage = "") -> list[NoiseProposal]:
+        """Suggest noise filters (dates, counters, ads), for a page or for the pages that change at every visit."""
         from recrawl.repository.explain import noise  # lazy: few commands look for noise
 
         return noise.proposals(self.storage, url)
@@ -290,9 +290,26 @@ class Reader:
         where = origin_of(self.storage, site)
         return noise.frame(self.storage, where, self.noise_filter(where), limit)
 
+    def copies(self, site: str = "", *, limit: int = 100) -> Copies:
+        """The pages that have several URLs, of a site or of all, and what was learned from them."""
+        from recrawl.repository.explain import copies  # lazy: few commands ask for it
+
+        return copies.found(self.storage, origin_of(self.storage, site), self.settings["keep_parameters"], limit)
+
     def noise_preview(self, selectors: Iterable[str] = (), patterns: Iterable[str] = (), *, site: str = "") -> Preview:
         """How many recent changes of a site (all if empty) a noise filter would have hidden."""
         from recrawl.repository.explain import noise  # lazy: few commands look for noise
 
         extra, where = Noise(tuple(selectors), tuple(patterns)), origin_of(self.storage, site)
         return noise.preview(self.storage, where, self.noise_filter(where), extra)
+
+
+def _meets(change: Change, only: ChangeQuery) -> bool:
+    """Whether a change meets the conditions that the store does not know."""
+    changed, outcome = change.outcome == "changed", only.get("outcome")
+    return (
+        only.get("path", "") in change.url
+        and (not outcome or change.outcome == outcome)
+        and (not changed or (change.divergence or 0.0) >= (only.get("divergence") or 0.0))
+        and (not changed or not only.get("significant") or bool(change.significant))
+    )

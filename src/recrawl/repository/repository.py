@@ -4,34 +4,65 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
-from itertools import islice
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from recrawl.crawl.options import CrawlOptions
 from recrawl.errors import NotKnown, UsageError
+from recrawl.operations import operation
+from recrawl.parameters import (
+    AlertConditions,
+    AlertName,
+    AlertTarget,
+    Budget,
+    Bytes,
+    Clear,
+    CrawlRules,
+    FilterNumber,
+    NoiseFilter,
+    RunRules,
+    SiteRules,
+    StartUrl,
+    TimeLimit,
+    Wait,
+)
 from recrawl.record import storage
 from recrawl.record.storage import Storage
 from recrawl.repository import marks, opening
 from recrawl.repository.lookup import When, origin_of, seconds
 from recrawl.repository.opening import Notify, patience, seconds_of, silent, with_bytes
 from recrawl.repository.reader import Reader
-from recrawl.repository.results.values import Change
-from recrawl.settings import TEMPLATE, Settings, SinkRule, checked, period_of, write_access, write_seeds, write_values
+from recrawl.repository.results.values import Change, Removed, TagCounts
+from recrawl.settings import (
+    TEMPLATE,
+    Alert,
+    Settings,
+    SinkRule,
+    changing,
+    checked,
+    period_of,
+    write_access,
+    write_alerts,
+    write_filters,
+    write_seeds,
+    write_values,
+)
 from recrawl.times import stamp
 
 if TYPE_CHECKING:
     from recrawl.choose import Policy
     from recrawl.crawl.outside import Fetch, MadeVisit
     from recrawl.crawl.tally import RunCounts
-    from recrawl.lab.formats.archive import Archive
     from recrawl.record.blobs.moves import MovedArchive
     from recrawl.record.store.moves import MovedStore
     from recrawl.repository.checking import CheckReport
-    from recrawl.repository.export.chunks import ChunkChange, Cursor
+    from recrawl.repository.delivery.parked import Parked
+    from recrawl.repository.exchange import History
+    from recrawl.repository.explain.noise import NumberedFilter, RemovedFilter
+    from recrawl.repository.export.chunks import ChunkChange, ChunkExport, Cursor
     from recrawl.repository.export.files import Table
     from recrawl.repository.results.runs import Attempt, Import, Plan, Progress, Removal, Report
     from recrawl.repository.running import Running
@@ -40,6 +71,8 @@ if TYPE_CHECKING:
     from recrawl.repository.turns import Callbacks, Turn
 
 _POLL = 0.2
+_DELIVERY_INTERVAL = 30.0
+"""Seconds between two looks at what sinks are to get, while a run waits for its next cycle."""
 
 
 class Repository(Reader):
@@ -98,61 +131,31 @@ class Repository(Reader):
 
     # -- what to track -----------------------------------------------------------------------------------------
 
-    def add(
-        self,
-        *urls: str,
-        depth: int | None = None,
-        limit: int | None = None,
-        include: Iterable[str] = (),
-        exclude: Iterable[str] = (),
-        allow_private: bool | None = None,
-        delay: float | None = None,
-        change: str = "",
-        requisites: str = "",
-        render: str = "",
-        screenshots: str = "",
-        every: str = "",
-        clear: Iterable[str] = (),
-    ) -> list[Addition]:
+    def add(self, *urls: StartUrl, clear: Clear = (), **rules: Unpack[SiteRules]) -> list[Addition]:
         """Add sites or pages to track, or change their rules; one that is gone is visited again.
 
-        `depth` is the most links from the URL (0 is that page alone), `limit` the most pages, `include` and `exclude`
-        are patterns of URLs as `/docs/*` or `re:...`, `delay` is in seconds between two requests,
-        `change` is what counts as a change there: text, content, significant, divergence:X, words:N, relevance:FILE,
-        `requisites` what is kept besides the pages: none, css or all, `render` whether a browser renders them: never,
-        auto or always, `screenshots` when it takes pictures of them: never, changed or always,
-        `every` is how often its pages are visited at least, as 6h, whatever the policy chooses.
-        A URL that was added before keeps the rules that are not named; `clear` names rules to remove. A page never
-        loosens the rules of its site.
+        A URL that was added before keeps the rules that are not named, that is None; an empty text or list removes a
+        rule, as `clear` does by name. A page never loosens the rules of its site.
         """
         from recrawl.repository.seeds import add_seeds  # lazy: loads the crawler
 
-        given = {
-            "depth": depth,
-            "limit": limit,
-            "include": tuple(include) or None,
-            "exclude": tuple(exclude) or None,
-            "allow_private": allow_private,
-            "delay": delay,
-            "change": change or None,
-            "requisites": requisites or None,
-            "render": render or None,
-            "screenshots": screenshots or None,
-            "every": every or None,
-        }
-        named = {name: value for name, value in given.items() if value is not None}
-        return add_seeds(self.folder, self.settings, urls, named, clear)
+        named = {name: value for name, value in rules.items() if value is not None}
+        with changing(self.settings_file):
+            return add_seeds(self.folder, self.settings, urls, named, clear)
 
     def remove(self, *urls: str, wait: bool = False) -> Removal:
         """Stop tracking sites or pages that were added. Their versions stay in the archive."""
         from recrawl.repository.results.runs import Removal  # lazy: for commands that write
         from recrawl.repository.seeds import drop_pages, without_seeds  # lazy: loads the crawler
 
-        before = self.settings
-        after, removed = without_seeds(before, urls)
+        after, _ = without_seeds(self.settings, urls)
         options = opening.options_of(after, clock=self.now, timer=self._timer)
         with self._writing("rm", options, after, wait=wait) as held:
-            write_seeds(self.settings_file, after.seeds)
+            with changing(self.settings_file):
+                before = self.settings
+                after, removed = without_seeds(before, urls)
+                write_seeds(self.settings_file, after.seeds)
+            options = opening.options_of(after, clock=self.now, timer=self._timer)
             pages = drop_pages(held, options, [seed for seed in before.seeds if seed.url in removed])
         return Removal(tuple(sorted(removed)), pages)
 
@@ -173,13 +176,15 @@ class Repository(Reader):
         """
         from recrawl.repository.access import changed_rules  # lazy: loads libcurl
 
-        write_access(self.settings_file, changed_rules(self.settings.access, site, entries, clear))
+        with changing(self.settings_file):
+            write_access(self.settings_file, changed_rules(self.settings.access, site, entries, clear))
 
     def remove_access(self, site: str) -> None:
         """Remove the access rule of a site; empty for the one of all others."""
         from recrawl.repository.access import without_rule  # lazy: loads libcurl
 
-        write_access(self.settings_file, without_rule(self.settings.access, site))
+        with changing(self.settings_file):
+            write_access(self.settings_file, without_rule(self.settings.access, site))
 
     def try_access(self, url: str) -> Attempt:
         """Request a page with the access rule of its site, after a login if it has one. Nothing is recorded."""
@@ -202,42 +207,34 @@ class Repository(Reader):
     def crawl(
         self,
         *,
-        time_limit: str | float | None = None,
-        wait: bool = False,
-        allow_private: bool = False,
-        delay: float | None = None,
-        change: str = "",
-        order: str = "",
+        time_limit: TimeLimit = None,
+        wait: Wait = False,
         progress: Callable[[Progress], None] | None = None,
         stop: Callable[[], bool] = lambda: False,
+        **rules: Unpack[CrawlRules],
     ) -> Report:
         """Discover and download new pages; resumes a crawl that was interrupted.
 
-        `time_limit` (`10m`, or seconds) ends it early; the next crawl goes on. `allow_private` permits private and
-        loopback addresses, `delay` overrides the seconds between two requests to one server,
-        `change` what counts as a change, `order` the order of the visits: breadth, depth, path or importance.
+        `time_limit` (`10m`, or seconds) ends it early; the next crawl goes on. The rules hold for this crawl.
         """
         from recrawl.repository import turns  # lazy: loads the policies
 
-        options = self.options(allow_private=allow_private, delay=delay, change=change, order=order)
-        calls = self._callbacks(wait, progress, stop)
+        options, calls = self.options(**rules), self._callbacks(wait, progress, stop)
         self.close()
         return turns.crawl(self.folder, self.settings, options, calls, seconds=seconds_of(time_limit))
 
     def cycle(
         self,
         *,
-        budget: float | None = None,
+        budget: Budget = None,
         policy: str | Policy | None = None,
-        bytes: str = "",  # noqa: A002
-        time_limit: str | float | None = None,
-        wait: bool = False,
-        allow_private: bool = False,
-        delay: float | None = None,
-        change: str = "",
+        bytes: Bytes = "",  # noqa: A002
+        time_limit: TimeLimit = None,
+        wait: Wait = False,
         fetch: Fetch | None = None,
         progress: Callable[[Progress], None] | None = None,
         stop: Callable[[], bool] = lambda: False,
+        **rules: Unpack[RunRules],
     ) -> Report:
         """Refresh: visit the pages that the policy chooses, within the budget; both of the settings by default.
 
@@ -251,7 +248,7 @@ class Repository(Reader):
         """
         from recrawl.repository import turns  # lazy: loads the policies
 
-        options = with_bytes(self.options(allow_private=allow_private, delay=delay, change=change), bytes)
+        options = with_bytes(self.options(**rules), bytes)
         if fetch is not None:
             from recrawl.crawl.outside import outside_options  # lazy: loads the crawler
 
@@ -292,18 +289,16 @@ class Repository(Reader):
     def plan(
         self,
         *,
-        budget: float | None = None,
+        budget: Budget = None,
         policy: str | Policy | None = None,
-        bytes: str = "",  # noqa: A002
-        time_limit: str | float | None = None,
-        allow_private: bool = False,
-        delay: float | None = None,
-        change: str = "",
+        bytes: Bytes = "",  # noqa: A002
+        time_limit: TimeLimit = None,
+        **rules: Unpack[RunRules],
     ) -> Plan:
         """What `cycle` would visit with these options, and why; without any request."""
         from recrawl.repository.explain import plans  # lazy: loads the policies
 
-        options = with_bytes(self.options(allow_private=allow_private, delay=delay, change=change), bytes)
+        options = with_bytes(self.options(**rules), bytes)
         with Storage(self.folder) as own:  # a connection of its own: planning needs temporary tables
             return plans.plan(own, self.settings, options, policy=policy, budget=budget, seconds=seconds_of(time_limit))
 
@@ -311,17 +306,15 @@ class Repository(Reader):
         self,
         *,
         every: str | float = "",
-        budget: float | None = None,
+        budget: Budget = None,
         policy: str | Policy | None = None,
-        bytes: str = "",  # noqa: A002
+        bytes: Bytes = "",  # noqa: A002
         sync: str = "start",
         count: int = 0,
-        allow_private: bool = False,
-        delay: float | None = None,
-        change: str = "",
         progress: Callable[[Progress], None] | None = None,
         stop: Callable[[], bool] = lambda: False,
         sleep: Callable[[float], None] = time.sleep,
+        **rules: Unpack[RunRules],
     ) -> Iterator[Report]:
         """Refresh continuously: a crawl and a cycle now and at every multiple of the period on the clock.
 
@@ -340,9 +333,7 @@ class Repository(Reader):
             budget=budget,
             bytes=bytes,
             policy=policy if isinstance(policy, str) else describe(policy) if policy else "",
-            allow_private=allow_private,
-            delay=delay,
-            change=change,
+            rules=rules,
         )
         turns.check_turn(self.storage, self.settings, budget)
         due, done = self._timer(), 0
@@ -351,6 +342,7 @@ class Repository(Reader):
             if stop():
                 return
             report = self.turn(turn, progress=progress, stop=stop)
+            self.deliver_all(stop=stop)
             if report is None:
                 return
             yield report
@@ -362,8 +354,12 @@ class Repository(Reader):
     def _wait_until(self, due: float, stop: Callable[[], bool], sleep: Callable[[float], None]) -> None:
         if not stop() and self._timer() < due:
             self._notify(f"next cycle at {stamp(due)}")
+        delivered = self._timer()
         while not stop() and self._timer() < due:
             sleep(min(_POLL, max(0.0, due - self._timer())))
+            if self._timer() >= delivered + _DELIVERY_INTERVAL:  # what failed is tried again meanwhile
+                self.deliver_all(stop=lambda: stop() or self._timer() >= due)
+                delivered = self._timer()
 
     def turn(
         self,
@@ -387,7 +383,6 @@ class Repository(Reader):
             watch=calls.watch,
             clocks=(self.now, self._timer),
         )
-        self.deliver_all(stop=stop)
         return None if summary is None else turns.report_of(summary)
 
     def recheck(
@@ -424,9 +419,10 @@ class Repository(Reader):
         """Remove a tag from pages or sites."""
         marks.untag(self.storage, name, targets)
 
-    def tags(self) -> list[tuple[str, int, int]]:
-        """Each tag with its number of sites and of single pages."""
-        return self.storage.store.marks.tags()
+    @operation(http="GET /tags", commands=("tag",))
+    def tags(self) -> list[TagCounts]:
+        """List the tags with their number of sites and pages."""
+        return [TagCounts(*row) for row in self.storage.store.marks.tags()]
 
     def mark_read(self, *changes: int, read: bool = True) -> None:
         """Mark changes, by their `id`, as read or unread; without any, mark all changes so far as read."""
@@ -443,15 +439,7 @@ class Repository(Reader):
 
     def saved_changes(self, name: str, limit: int = -1) -> Iterator[Change]:
         """The changes that a saved filter lets through, newest first."""
-        given = marks.filter_of(self.storage, name)
-        found = self.changes(
-            since=given.get("since"),
-            until=given.get("until"),
-            site=given.get("site", ""),
-            tag=given.get("tag", ""),
-            unread="unread" in given,
-        )
-        return islice((change for change in found if marks.passes(change, given)), limit if limit >= 0 else None)
+        return iter(self.changes(limit=limit, **marks.query_of(marks.filter_of(self.storage, name))))
 
     def save_filter(self, name: str, **fields: Any) -> None:
         """Save a filter of changes: site, path, since, until, least, what, significant, tag, unread."""
@@ -461,6 +449,66 @@ class Repository(Reader):
         """Delete a saved filter."""
         if not self.storage.store.marks.remove_filter(name):
             raise NotKnown(f"there is no saved filter '{name}'")
+
+    # -- alerts and noise filters ------------------------------------------------------------------------------
+
+    @operation(http="GET /alerts")
+    def alerts(self) -> list[Alert]:
+        """List the alert rules; over HTTP without their secrets."""
+        return list(self.settings.alerts)
+
+    @operation(http="PUT /alerts/{name}", writes=True)
+    def put_alert(self, *, name: AlertName, target: AlertTarget, **conditions: Unpack[AlertConditions]) -> Alert:
+        """Create or replace an alert rule; without `secret`, an existing secret is kept."""
+        from recrawl.repository.alerts.rules import with_rule  # lazy: loads what parses pages
+
+        with changing(self.settings_file):
+            after = with_rule(self.settings.alerts, name, target, conditions)
+            write_alerts(self.settings_file, after)
+        return next(rule for rule in after if rule.name == name)
+
+    @operation(http="DELETE /alerts/{name}", writes=True)
+    def remove_alert(self, *, name: AlertName) -> Removed:
+        """Delete an alert rule; its waiting updates are not sent."""
+        with changing(self.settings_file):
+            before = self.settings.alerts
+            after = tuple(rule for rule in before if rule.name != name)
+            if len(after) == len(before):
+                raise NotKnown(f"there is no alert '{name}'")
+            write_alerts(self.settings_file, after)
+        return Removed(name)
+
+    @operation(http="GET /filters", name="filters")
+    def noise_filters(self) -> list[NumberedFilter]:
+        """List the noise filters."""
+        from recrawl.repository.explain.noise import NumberedFilter  # lazy: loads what parses pages
+
+        return [NumberedFilter(**asdict(row), number=number) for number, row in enumerate(self.settings.filters)]
+
+    @operation(http="POST /filters", name="add_filter", status=201, writes=True)
+    def add_noise_filter(self, **noise: Unpack[NoiseFilter]) -> NumberedFilter:
+        """Add a noise filter."""
+        from recrawl.repository.explain.noise import noise_filter  # lazy: loads what parses pages
+
+        added = noise_filter(**noise)
+        with changing(self.settings_file):
+            before = self.settings.filters
+            if added in before:
+                raise UsageError("this filter already exists")
+            write_filters(self.settings_file, (*before, added))
+        return self.noise_filters()[-1]
+
+    @operation(http="DELETE /filters/{number}", name="remove_filter", writes=True)
+    def remove_noise_filter(self, *, number: FilterNumber) -> RemovedFilter:
+        """Delete a noise filter."""
+        from recrawl.repository.explain.noise import RemovedFilter  # lazy: loads what parses pages
+
+        with changing(self.settings_file):
+            before = self.settings.filters
+            if number >= len(before):
+                raise NotKnown(f"there is no filter {number}")
+            write_filters(self.settings_file, before[:number] + before[number + 1 :])
+        return RemovedFilter(before[number])
 
     def running(self) -> Running | None:
         """The crawl or cycle that works on this repository now, in any process; None if there is none."""
@@ -506,19 +554,22 @@ class Repository(Reader):
         start, end = (None if when is None else int(seconds(when, self.now())) for when in (since, until))
         selection = exchange.Selection(base_url, branch, root, Window(start, end, limit))
         selection.check({kind for kind in kinds.values() if kind})
-        with exchange.opened_history(kinds, selection, converting) as (archive, converted):
-            found = self._take_in(urls, archive, wait=wait, progress=progress)
-        return replace(found, remarks=None if converted is None else converted.remarks)
+        refuses = exchange.refused_by(self.options())
+        with exchange.opened_history(kinds, selection, converting, refuses) as histories:
+            counts, refused = self._take_in(
+                urls, histories, wait=wait, progress=lambda done: progress(done, histories.pages)
+            )
+            return exchange.imported(counts, refused, histories)
 
     def _take_in(
-        self, urls: Iterable[str], archive: Archive | None, *, wait: bool, progress: Callable[[int, int], None]
-    ) -> Import:
+        self, urls: Iterable[str], histories: Iterable[History], *, wait: bool, progress: Callable[[int], None]
+    ) -> tuple[RunCounts, list[str]]:
+        """Record URLs and histories; the counts, and the lines that are not URLs."""
         from recrawl.repository import exchange  # lazy: loads pyarrow
 
         options = self.options()
         with self._writing("import", options, self.settings, wait=wait) as held:
-            counts, refused, _ = exchange.take_in(held, options, urls, archive, progress=progress)
-        return exchange.imported(counts.found, counts.outcomes, refused)
+            return exchange.take_in(held, options, urls, histories, progress=progress)[:2]
 
     def export(
         self,
@@ -538,15 +589,33 @@ class Repository(Reader):
 
         return files.write(self, Path(file), since=since, table=table, left_out=left_out)
 
-    def chunks(self, *, after: Cursor | None = None, words: int = 300) -> Iterator[ChunkChange]:
-        """What to add to and delete from a retrieval corpus since a cursor: all chunks without one.
+    def chunks(self, *, after: Cursor | None = None, words: int = 300, overlap: int = 0) -> Iterator[ChunkChange]:
+        """All chunks of the pages for a retrieval corpus, or what changed since a cursor, which reads all pages.
 
-        `Cursor.now(repo)`, taken before, is the cursor of the next call. `words` is the size of a chunk; another size
-        gives other chunks.
+        Chunks have at most this many words, and repeat the last `overlap` words of the one before. `chunk_export` reads
+        only pages that changed since the last export.
         """
-        from recrawl.repository.export.chunks import Cursor, chunk_changes  # lazy: loads the parser
+        from recrawl.repository.export.chunks import ChunkExport, ChunkOptions  # lazy: loads the parser
 
-        return chunk_changes(self, after or Cursor(), words)
+        with ChunkExport(self, None, ChunkOptions(words, overlap)) as export:
+            yield from export if after is None else export.suppose(after)
+
+    def chunk_export(self, state: Path | str, *, words: int = 300, overlap: int = 0) -> ChunkExport:
+        """What changed for a retrieval corpus since the last export with this file, which is made if it is missing.
+
+        Use it in a `with` statement, and call `commit` when all changes are stored:
+
+            with repo.chunk_export("corpus.state") as export:
+                for change in export:
+                    ...
+                export.commit()
+
+        Another size, another noise filter or a new version of recrawl leads to the changes that it makes, not to a new
+        corpus.
+        """
+        from recrawl.repository.export.chunks import ChunkExport, ChunkOptions  # lazy: loads the parser
+
+        return ChunkExport(self, Path(state), ChunkOptions(words, overlap))
 
     # -- sinks ------------------------------------------------------------------------------------------------
 
@@ -558,17 +627,19 @@ class Repository(Reader):
         *,
         site: str = "",
         secret: str = "",
+        max_body: str = "",
         from_now: bool = False,
     ) -> None:
         """Deliver every change to another system: opensearch, webhook, postgres, markdown or chunks.
 
         `secret` refers to a token or password: `${NAME}` to an environment variable, `${file:PATH}` to a file with mode
-        600. `from_now` skips what is recorded already.
+        600. A change whose body is larger than `max_body`, as `1MB`, is sent without its text. `from_now` skips what is
+        recorded already.
         """
         from recrawl.repository.sinks import delivery  # lazy: few repositories have sinks
 
         where = origin_of(self.storage, site)
-        delivery.add(self, SinkRule(name, kind, target, where, secret), from_now=from_now)
+        delivery.add(self, SinkRule(name, kind, target, where, secret, max_body), from_now=from_now)
 
     def remove_sink(self, name: str) -> None:
         """Remove a sink; what was delivered stays where it is."""
@@ -583,22 +654,49 @@ class Repository(Reader):
         return delivery.states(self)
 
     def deliver(self, name: str, *, stop: Callable[[], bool] = lambda: False) -> int:
-        """Deliver what waits for a sink; return the number of changes. `run` and `serve` do it after each cycle."""
+        """Deliver what waits for a sink; return the number of changes. `run` and `serve` do it by themselves.
+
+        If some changes could not be delivered, the last failure is raised after the others were.
+        """
         from recrawl.repository.sinks import delivery  # lazy: few repositories have sinks
 
-        return delivery.run(self, name, stop)
+        counts = delivery.run(self, [name], stop, at_once=True)[name]
+        if counts.error is not None:
+            raise counts.error
+        return counts.delivered
 
     def deliver_all(self, *, stop: Callable[[], bool] = lambda: False) -> None:
-        """Deliver to every sink; `notify` gets a sentence for each that fails, and the others go on."""
+        """Deliver what is due to every sink; `notify` gets a sentence for each that fails, and the others go on."""
         if self.settings.sinks:
             from recrawl.repository.sinks import delivery  # lazy: few repositories have sinks
 
             delivery.run_all(self, self._notify, stop)
 
+    def parked(self, name: str = "", *, limit: int = 1000, after: int = -1) -> list[Parked]:
+        """Changes that a sink or the receiver of an alert refused, or that failed too often, oldest first."""
+        from recrawl.repository.delivery import parked  # lazy: few repositories have sinks
+
+        return parked.parked(self, name, limit=limit, after=after)
+
+    def retry_parked(self, name: str = "", numbers: Collection[int] = ()) -> int:
+        """Let parked changes be sent again: those with these numbers, or all of a receiver; returns how many."""
+        from recrawl.repository.delivery import parked  # lazy: few repositories have sinks
+
+        return parked.retry(self, name, numbers)
+
+    def drop_parked(self, name: str = "", numbers: Collection[int] = ()) -> int:
+        """Drop parked changes: those with these numbers, or all of a receiver; returns how many."""
+        from recrawl.repository.delivery import parked  # lazy: few repositories have sinks
+
+        return parked.drop(self, name, numbers)
+
     # -- verify ------------------------------------------------------------------------------------------------
 
-    def check(self, *, repair: bool = False, wait: bool = False) -> CheckReport:
+    def check(self, *, repair: bool = False, truth: bool = False, wait: bool = False) -> CheckReport:
         """Verify database, archive and index against each other, and with `repair` mend what can be mended.
+
+        With `truth`, every stored version is read again from its WARC record: texts, titles, changes and what a search
+        finds are computed from the archive alone and compared.
 
         Repairs rebuild the index, cut an archive file that lost its end after its last sound record, mark versions
         whose record is damaged as lost, and compute counters again. Holds the lock; see `CheckReport`.
@@ -608,7 +706,7 @@ class Repository(Reader):
         self.close()
         wait_for = patience(wait, self._notify)
         return checking.check(
-            self.folder, self.settings, self.options(), repair=repair, wait=wait_for, tell=self._notify
+            self.folder, self.settings, self.options(), repair=repair, truth=truth, wait=wait_for, tell=self._notify
         )
 
     def move(

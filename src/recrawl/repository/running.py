@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from recrawl.crawl.tally import RunCounts
+from recrawl.durable_files import replace_file
 from recrawl.repository.opening import system_clock
 from recrawl.repository.results.runs import counts
 from recrawl.repository.results.values import Row
@@ -40,7 +41,7 @@ class Running:
     at: float
     """When this was written."""
     total: int | None
-    """Visits that a cycle may make; in a crawl, those made and those waiting."""
+    """Visits that a cycle may make; in a crawl, the most pages that were visited or waiting at any time."""
     outcomes: dict[str, int]
     """`visits`, and visits by outcome."""
     received: int
@@ -118,6 +119,7 @@ class _Writer:
         self._kind, self._total = kind, total
         self._began = system_clock()
         self._last = 0.0
+        self._most = 0
         self._seen: deque[tuple[float, int]] = deque([(system_clock(), 0)])
 
     def report(self, tally: RunCounts) -> None:
@@ -133,7 +135,8 @@ class _Writer:
         self.write(tally, (visits - before) / (now - then) if now > then else 0.0)
 
     def write(self, tally: RunCounts, rate: float) -> None:
-        total = tally.visits + tally.waiting if self._total is None else self._total
+        self._most = max(self._most, tally.visits + tally.waiting)
+        total = self._most if self._total is None else self._total
         row = Running(
             kind=self._kind,
             pid=os.getpid(),
@@ -146,10 +149,8 @@ class _Writer:
             rate=rate,
             url=tally.url,
         )
-        draft = self.path.with_suffix(".json.new")
         with contextlib.suppress(OSError):  # a full disk: the run itself will say so
-            draft.write_text(json.dumps(asdict(row)), encoding="utf-8")
-            draft.replace(self.path)
+            replace_file(self.path, json.dumps(asdict(row)), synced=False)
 
 
 def _alive(pid: int) -> bool:

@@ -107,7 +107,7 @@ def _joined(placed: list[_Placed], default_delay: float) -> SiteOptions:
     looks = [seed.requisites for seed in (*below, *top) if seed.requisites]
     levels = [seed.change for seed in (*below, *top) if seed.change]
     return SiteOptions(
-        allow_private=any(own.seed.allow_private for own in placed),
+        private=any(own.seed.allow_private for own in placed),
         delay=max(delays) if any(own.seed.delay is not None for own in placed) else None,
         limit=sum(limits) if limits else None,
         change=stored_level(levels[-1]) if levels else None,

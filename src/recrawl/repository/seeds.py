@@ -12,7 +12,7 @@ from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.state.policy_memory import REMOVAL
 from recrawl.crawl.state.rescope import forget_scopes
 from recrawl.crawl.visits import results
-from recrawl.crawl.visits.pending import PendingVisit
+from recrawl.crawl.visits.machine import PageVisit
 from recrawl.crawl.visits.redirects import recall_aliases
 from recrawl.discover.urls import canonical, key, origin
 from recrawl.errors import NotKnown, UnknownName, UsageError
@@ -58,6 +58,7 @@ def with_seeds(
     `named` are rules by name; a seed that is there already keeps what it does not name, except the rules in `clear`.
     """
     cleared = {item.name: item.default for item in fields(Seed) if item.name in _checked_names(clear)}
+    named = {name: tuple(value) if isinstance(value, list) else value for name, value in named.items()}
     stored = {seed.url: seed for seed in before.seeds}
     seeds = dict(stored)
     wanted = dict.fromkeys(map(seed_url, urls))
@@ -110,7 +111,9 @@ def _notes(seed: Seed, before: Seed | None, options: CrawlOptions) -> list[str]:
 def _shown(value: Any) -> str:
     if isinstance(value, tuple):
         return " ".join(value) or "none"
-    return {None: "none", "": "none", True: "yes", False: "no"}.get(value, str(value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None or value == "" else str(value)
 
 
 def add_seeds(
@@ -140,7 +143,7 @@ def without_seeds(before: Settings, urls: Iterable[str]) -> tuple[Settings, set[
     if unknown:
         raise NotKnown(f"{min(unknown)} was never added; 'recrawl sites' lists what was")
     kept = tuple(seed for seed in before.seeds if seed.url not in removed)
-    return Settings(before.values, kept, before.filters), removed
+    return replace(before, seeds=kept), removed
 
 
 def _seed_named(url: str, added: set[str]) -> str:
@@ -160,7 +163,7 @@ def _record_removals(storage: Storage, options: CrawlOptions, dropped: Iterable[
     first, at = storage.store.next_id("visits"), options.clock()
     batch = Batch()
     for number, (page, (url, site, depth, listed, state)) in enumerate(stored, first):
-        visit = PendingVisit(page, url, site, depth, listed, state, None, None, request_url=url)
+        visit = PageVisit(page, url, site, depth, listed, state, None, None, request_url=url)
         done = results.removed(visit, number, run.id, at)
         batch.visits.append(done.visit._replace(detail="removed by the user"))
         batch.states.append(done.state)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from recrawl.crawl.state import limits
 from recrawl.crawl.state.book_columns import delete_columns
 from recrawl.crawl.tally import RunCounts
 from recrawl.errors import UsageError
+from recrawl.parameters import RunRules
 from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
 from recrawl.repository.marks import due_pages
@@ -54,9 +55,7 @@ class Turn:
     budget: float | None = None
     bytes: str = ""
     policy: str = ""
-    allow_private: bool = False
-    delay: float | None = None
-    change: str = ""
+    rules: RunRules = field(default_factory=RunRules)
     requests_only: bool = False
     """Visit only pages that were requested or whose interval is over."""
 
@@ -165,8 +164,7 @@ def take(
     values = load(folder)
     chosen = policy_of(turn.policy or values["policy"])
     clock: dict[str, Any] = {} if clocks is None else {"clock": clocks[0], "timer": clocks[1]}
-    options = options_of(values, allow_private=turn.allow_private, delay=turn.delay, change=turn.change, **clock)
-    options = with_bytes(options, turn.bytes)
+    options = with_bytes(options_of(values, **turn.rules, **clock), turn.bytes)
     with held(folder, "run", options, values, wait=wait, tell=tell) as storage:
         rechecked = recheck_due(storage, values, options, calls)
         if turn.requests_only:
@@ -267,6 +265,7 @@ def report_of(summary: Summary) -> Report:
         finished=summary.finished,
         outcomes=tally.outcomes.copy(),
         failures=tally.failures.copy(),
+        left=tally.left.copy(),
         found=tally.found,
         received=tally.received,
         warnings=tuple(tally.warnings),

@@ -12,7 +12,7 @@ The service uses the Python API (`recrawl.repository`, `recrawl.lab`) and nothin
     turn_worker.py    the child process of a turn
     events.py         event bus, and a thread that publishes new visits and cycles
     cycle_log.py      the plan at start-up, and a line for each crawl and cycle
-    senders.py        threads that send to other servers
+    dispatcher.py     the thread that matches alerts, and delivers them and the changes for sinks
     problems.py       errors as RFC 9457 problem documents or HTML
     memento.py        /timegate, /timemap and /memento (RFC 7089)
     replay.py         stored pages as they looked, in a sandbox
@@ -21,7 +21,7 @@ The service uses the Python API (`recrawl.repository`, `recrawl.lab`) and nothin
     access/           connections, middleware, sessions and login
     api/              the JSON API under /api/v1
     dashboard/        the HTML pages
-    alerts/           delivery of alerts
+    alerts/           where alerts go: webhooks, Apprise, a feed
     jobs/             long commands and queries in child processes, uploaded files
     push/             IndexNow and WebSub receivers, renewal of subscriptions
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -46,6 +47,7 @@ def build(context: Context) -> Starlette:
             *replay.routes(context),
             *receivers.routes(context),
             *feed.routes(context),
+            *_assistants(context),
             *pages,
         ],
         middleware=[Middleware(metrics.RequestTimer, histogram=histogram), Middleware(Guard, context=context)],
@@ -63,6 +65,15 @@ def _dashboard(context: Context) -> tuple[list[BaseRoute], ErrorPage]:
 
     pages = views.Views(context)
     return routes(pages), pages.problem
+
+
+def _assistants(context: Context) -> list[BaseRoute]:
+    """Return the route of the MCP server; none without the extra `mcp`."""
+    if find_spec("mcp") is None:
+        return []
+    from recrawl.mcp_server.server import HttpEndpoint, server  # lazy: needs the extra `mcp`
+
+    return [Route("/mcp", HttpEndpoint(server(context.writing, writing=context.mcp_writes)))]
 
 
 @asynccontextmanager

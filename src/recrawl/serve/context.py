@@ -70,6 +70,8 @@ class Context:
     hosts: frozenset[str] = frozenset({"localhost", "127.0.0.1", "[::1]"})
     """Accepted Host names; any other may be a DNS rebinding attack."""
     limits: ServiceLimits = field(default_factory=ServiceLimits)
+    mcp_writes: bool = False
+    """Assistants may add pages and request visits."""
     clock: Callable[[], float] = time.time
     query_slots: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(2))
     """Limits concurrent long queries."""

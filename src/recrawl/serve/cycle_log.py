@@ -28,8 +28,8 @@ def plan(context: Context) -> dict[str, Any]:
     return {
         "scheduled": status.enabled and not status.paused,
         "paused": status.paused,
-        "next_cycle": iso(status.due),
-        "due_in": None if status.due is None else max(0.0, status.due - context.clock()),
+        "next_cycle": iso(status.cycle_due),
+        "due_in": None if status.cycle_due is None else max(0.0, status.cycle_due - context.clock()),
         "every": values["every"],
         "policy": values["policy"],
         "budget": values["budget"],

@@ -45,6 +45,7 @@ class RepositoryCollector(Collector):
         yield _one("recrawl_sites", "Sites with a page.", now["sites"])
         yield _one("recrawl_archive_bytes", "Size of the WARC archive in bytes.", now["archive_bytes"])
         yield _one("recrawl_alerts_waiting", "Alerts waiting to be sent.", now["waiting"])
+        yield from _deliveries(now["deliveries"])
         yield _one("recrawl_listeners", "Open event streams.", len(self._context.events))
         names = (*(outcome.name.lower() for outcome in Outcome), "skipped", "missing")
         found = {name: totals[name] for name in names}
@@ -67,16 +68,15 @@ class RepositoryCollector(Collector):
         """Metrics of a cluster; none of a repository on one machine."""
         if not is_cluster(self._context.folder):
             return
-        state = cluster.state(self._context, {})
-        shards = state["shards"]
-        yield _one("recrawl_cluster_nodes", "Nodes of the cluster.", len(state["nodes"]))
-        yield _one("recrawl_cluster_coordinator", "1 if there is a coordinator.", bool(state["coordinator"]))
-        yield _one("recrawl_cluster_shards", "Shards of the cluster.", len(shards))
-        owned = sum(bool(shard["worker"]) for shard in shards)
+        state = cluster.state(self._context)
+        yield _one("recrawl_cluster_nodes", "Nodes of the cluster.", len(state.nodes))
+        yield _one("recrawl_cluster_coordinator", "1 if there is a coordinator.", bool(state.coordinator))
+        yield _one("recrawl_cluster_shards", "Shards of the cluster.", len(state.shards))
+        owned = sum(bool(shard.worker) for shard in state.shards)
         yield _one("recrawl_cluster_shards_owned", "Shards that a worker owns.", owned)
-        waiting = {str(shard["shard"]): shard["links"] for shard in shards}
+        waiting = {str(shard.shard): shard.links for shard in state.shards}
         yield _by("recrawl_cluster_links", "Links of other shards that wait for a shard.", "shard", waiting)
-        lag = {str(shard["shard"]): shard["lag"] for shard in shards if shard["state"]}
+        lag = {str(shard.shard): shard.lag or 0.0 for shard in state.shards if shard.state}
         yield _by("recrawl_cluster_lag_seconds", "Seconds since a shard's last report in the run.", "shard", lag)
 
     def _scheduler(self) -> Iterable[Metric]:
@@ -89,6 +89,19 @@ class RepositoryCollector(Collector):
         yield _one("recrawl_cycle_visits", "Visits made in the running cycle.", progress.get("visits", 0))
         due = 0.0 if status.due is None else max(0.0, status.due - self._context.clock())
         yield _one("recrawl_next_cycle_seconds", "Seconds until the next cycle.", due)
+
+
+def _deliveries(rows: Iterable[dict[str, Any]]) -> Iterable[Metric]:
+    """What waits and what is parked, by receiver."""
+    texts = {
+        "waiting": "Changes taken up for a sink, and alerts, that wait to be delivered.",
+        "parked": "Changes that a sink or the receiver of an alert refused, or that failed too often.",
+    }
+    for state, text in texts.items():
+        family = GaugeMetricFamily(f"recrawl_deliveries_{state}", text, labels=["kind", "receiver"])
+        for row in rows:
+            family.add_metric([row["kind"], row["receiver"]], row[state])
+        yield family
 
 
 def _fresh(now: dict[str, Any]) -> Iterable[Metric]:

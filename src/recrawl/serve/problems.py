@@ -13,7 +13,7 @@ from starlette.responses import Response
 from recrawl.errors import NotKnown, RecrawlError, RepositoryBusy, RepositoryError, UsageError
 from recrawl.repository.outgoing import NotSent
 
-_PROGRAM_PATHS = ("/api/v1/", "/metrics", "/timegate/", "/timemap/", "/memento/", "/indexnow", "/websub/")
+_PROGRAM_PATHS = ("/api/v1/", "/mcp", "/metrics", "/timegate/", "/timemap/", "/memento/", "/indexnow", "/websub/")
 
 
 class Problem(RecrawlError):

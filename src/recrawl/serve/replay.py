@@ -31,6 +31,7 @@ from recrawl.serve.access.sessions import constant_time_equal, signature
 from recrawl.serve.context import Context
 from recrawl.serve.memento import target_url
 from recrawl.serve.problems import Problem
+from recrawl.times import remaining
 
 PATH = "/replay/"
 _HOUR = 3600
@@ -82,7 +83,7 @@ def _check(context: Context, given: str) -> None:
     """Raise a Problem unless the capability is ours and still valid."""
     until, _, mac = given.partition("-")
     valid = until.isdigit() and constant_time_equal(mac, signature(context.secret, "replay", until)[:40])
-    if not valid or int(until) <= context.clock():
+    if not valid or not remaining(int(until), context.clock(), _HOUR + _LIFETIME):
         raise Problem(403, "This view has expired: reload the page of the dashboard that showed it.")
 
 

@@ -23,6 +23,7 @@ from recrawl.repository.opening import TEMPORARY_ERRORS, load
 from recrawl.repository.turns import allowed_from, next_due
 from recrawl.serve.turn_process import STOP_SECONDS, Message, TurnRunner
 from recrawl.settings import Settings, period_of
+from recrawl.times import elapsed
 
 _CLOCK_CHECK = 1.0
 """Seconds between clock checks: the machine may sleep, and the clock may be adjusted."""
@@ -41,7 +42,9 @@ class SchedulerStatus:
     paused: bool = False
     running: bool = False
     due: float | None = None
-    """When the next turn starts."""
+    """When the next turn starts: a cycle, or visits to pages with an interval of their own."""
+    cycle_due: float | None = None
+    """When the next cycle starts."""
     began: float | None = None
     """When the running turn started."""
     progress: Message | None = None
@@ -139,7 +142,8 @@ class Scheduler:
         """Return the current state."""
         with self._changed:
             status = self._status
-        return status if status.running else replace(status, due=self._due(status))
+        cycle_due = self._due(status, cycles_only=True)
+        return replace(status, due=status.due if status.running else self._due(status), cycle_due=cycle_due)
 
     # -- the thread -------------------------------------------------------------------------------------------
 
@@ -164,24 +168,27 @@ class Scheduler:
         due = self._due(self._status)
         return due is not None and due <= self._clock()
 
-    def _due(self, status: SchedulerStatus) -> float | None:
+    def _due(self, status: SchedulerStatus, *, cycles_only: bool = False) -> float | None:
         """Return when the next turn starts; None if paused or disabled."""
         if status.paused or not status.enabled:
             return None
         now = self._clock()
         try:
             values = load(self._folder)
-            due = max(self._next_regular(values, now), self._retry)
-            due = min(due, max(self._interval_due(values), self._retry))
+            retry = self._retry if elapsed(self._retry, now, ahead=_LAST_RETRY) < math.inf else 0.0
+            due = self._next_regular(values, now)
+            due = due if cycles_only else min(due, self._interval_due(values, now))
+            due = max(due, retry)
             later = allowed_from(values, max(due, now))
         except RecrawlError:
             return max(now if self._base is None else self._base, self._retry)  # the turn will fail and report it
         return later if later > max(due, now) else due
 
-    def _interval_due(self, values: Settings) -> float:
+    def _interval_due(self, values: Settings, now: float) -> float:
         """Return when pages with an interval of their own are looked at again; infinity without one."""
         shortest = min((interval(seed.every) for seed in values.seeds if seed.every), default=math.inf)
-        return self._rechecked + shortest
+        known = self._rechecked and elapsed(self._rechecked, now) < math.inf
+        return self._rechecked + shortest if known or shortest == math.inf else now
 
     def _regular_due(self) -> bool:
         """Return whether a whole turn is due, not only visits to pages with an interval of their own."""
@@ -193,7 +200,7 @@ class Scheduler:
 
     def _next_regular(self, values: Settings, now: float) -> float:
         """Return when the next whole turn is due."""
-        if self._base is None or (self._siteless and values.seeds):
+        if self._base is None or (self._siteless and values.seeds) or elapsed(self._base, now) == math.inf:
             return now
         return self._base + period_of(values)
 
@@ -213,7 +220,7 @@ class Scheduler:
         summary = result.summary or {}
         finished = bool(summary.get("finished"))
         if finished and not order.get("requests"):
-            base = started if self._base is None else self._base
+            base = started if self._base is None or elapsed(self._base, started) == math.inf else self._base
             self._base = next_due(base, self._clock(), period) - period
             self._siteless = not values.seeds and summary.get("visits") == 0
             if not self._siteless:

@@ -23,10 +23,10 @@ from recrawl.http_server import HttpServer, listen
 from recrawl.repository.checking import upgrade
 from recrawl.serve.access.connections import ACCEPTED_AT_ONCE, BoundedProtocol, LogThrottle, most_connections
 from recrawl.serve.access.sessions import LoggedOut, is_strong, session_key
-from recrawl.serve.alerts.dispatcher import Alerts
 from recrawl.serve.app import build
 from recrawl.serve.context import Context, ServiceLimits
 from recrawl.serve.cycle_log import CycleLog
+from recrawl.serve.dispatcher import Dispatcher
 from recrawl.serve.events import EventBus, Watcher
 from recrawl.serve.jobs.queue import Jobs
 from recrawl.serve.jobs.uploads import Uploads
@@ -57,6 +57,8 @@ class ServiceConfig:
     clock: Callable[[], float] = time.time
     log: Callable[[str], None] | None = None
     """Gets a line for each crawl and cycle."""
+    mcp_writes: bool = False
+    """Assistants may add pages and request visits."""
     runner: TurnRunner | None = None
     """Runs the turns; default: a child process per turn."""
 
@@ -96,12 +98,12 @@ class Service:
             raise
         self.port: int = self._socket.getsockname()[1]
         self.context = _context(folder, config)
-        self.alerts = Alerts(folder, config.clock, self.context.events.publish)
+        self.dispatcher = Dispatcher(folder, config.clock, self.context.events.publish)
         if config.log is not None:
             self.context.events.log = CycleLog(self.context, config.log)
         self._throttle = LogThrottle()
         self._renewals = Renewals(folder, config.clock)
-        self._watcher = Watcher(self.context.pool, self.context.events, on_visits=self.alerts.wake)
+        self._watcher = Watcher(self.context.pool, self.context.events, on_visits=self.dispatcher.wake)
         self._server = HttpServer(
             build(self.context),
             self._socket,
@@ -136,7 +138,7 @@ class Service:
     def _begin(self) -> None:
         for name in _LOGGERS:
             logging.getLogger(name).addFilter(self._throttle)
-        self.alerts.start()
+        self.dispatcher.start()
         self._renewals.start()
         self._watcher.start()
         self.context.scheduler.start()
@@ -148,7 +150,7 @@ class Service:
         self.context.jobs.close()
         self.context.scheduler.stop()
         self._watcher.stop()
-        self.alerts.stop()
+        self.dispatcher.stop()
         self._renewals.stop()
         self.context.pool.close()
         self._socket.close()
@@ -197,5 +199,6 @@ def _context(folder: Path, config: ServiceConfig) -> Context:
         token=config.token,
         hosts=frozenset(hosts),
         limits=replace(config.limits),
+        mcp_writes=config.mcp_writes,
         clock=config.clock,
     )

@@ -56,13 +56,12 @@ def main(arguments: list[str]) -> int:
 
 
 def _turn(folder: str, turn: Turn, stop: threading.Event) -> dict[str, Any] | None:
-    """Make a turn and deliver what it found; in a cluster its workers make it."""
+    """Make a turn; in a cluster its workers make it."""
     with open_repository(folder, notify=_tell) as repo:
         if is_cluster(folder):
             report = repo.turn(turn, progress=_progress(), stop=stop.is_set)
             return None if report is None else report.as_dict()
         summary = take(Path(folder), turn, stop.is_set, wait=_wait_for_lock(stop), watch=_watch)
-        repo.deliver_all(stop=stop.is_set)
         return None if summary is None else summary_of(summary)
 
 

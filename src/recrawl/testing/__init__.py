@@ -19,6 +19,7 @@ policies.py       check_policy and RULES
 books.py          random books and worlds
 io_watch.py       notes the input and output of a policy
 generated_web.py  GeneratedWeb
+simulate.py       the whole crawler in a simulator: `simulate(seed)`
 """
 
 from recrawl.testing.generated_web import GeneratedWeb

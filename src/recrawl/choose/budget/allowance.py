@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Book
+from recrawl.choose.budget.fair import Commons
 from recrawl.choose.top_k import rank_within
 from recrawl.columns import Flags, Floats, Int32s, Ints
 from recrawl.model import Outcomes, Pages, Unvisited
@@ -45,6 +46,9 @@ class Allowance:
     """Visits to pages never downloaded: at least this while there are such pages, at most this while others wait."""
     pushed: int = 0
     """Visits reserved for pushed pages; beyond that they compete like all others."""
+    held: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    """Some sites that would exceed their fair share: to their visits by right, and those that others left to them when
+    the cycle began. This is for reports; what is reserved for the others is not stored here."""
 
     def __bool__(self) -> bool:
         return self != Allowance()
@@ -63,11 +67,12 @@ class Allowance:
         """Parse the result of `text`.
 
         >>> Allowance.of(Allowance(bytes=1e6, most={3: 10}).text())
-        Allowance(bytes=1000000.0, site_bytes=inf, site_most=None, most={3: 10}, least={}, new=None, pushed=0)
+        Allowance(bytes=1000000.0, site_bytes=inf, site_most=None, most={3: 10}, least={}, new=None, pushed=0, held={})
         """
         limits = json.loads(text) if text else {}
         for name in ("most", "least"):
             limits[name] = {int(site): visits for site, visits in limits.get(name, {}).items()}
+        limits["held"] = {int(site): tuple(visits) for site, visits in limits.get("held", {}).items()}
         return cls(**limits)
 
 
@@ -76,6 +81,12 @@ _NONE = Allowance()
 
 class Balance:
     """What is left of an allowance; `expected` is the bytes expected per page, its size by default.
+
+    `reserved` are further visits reserved for sites, one entry per site: what they claim of the budget (see `fair`). Of
+    these, the share `hope` should find something. A site whose visits find less by a whole find, and by more than
+    chance, loses its claim: most likely its pages change together, and have not changed.
+
+    In a cluster, `commons` limits the visits that are paid from the general pool: other shards use it, too.
 
     >>> book = Book.blank(6)
     >>> book.site[:] = [0, 0, 0, 0, 1, 1]
@@ -92,8 +103,14 @@ class Balance:
         *,
         expected: Floats | None = None,
         pushed: Flags | None = None,
+        reserved: Ints | None = None,
+        hope: Floats | None = None,
+        commons: Commons | None = None,
     ) -> None:
         sites = book.sites
+        self._commons = commons if commons is not None and not commons.alone else None
+        self._used = 0
+        """Visits paid from the general pool."""
         self.left = budget
         self.bytes = allowance.bytes
         self._site = book.site
@@ -105,12 +122,22 @@ class Balance:
         self._new = (book.visits == 0) if allowance.new is not None else None
         self._pushed = pushed if pushed is not None and allowance.pushed else None
         known = np.bincount(book.site[book.known], minlength=sites)
-        self._reserved = np.minimum(_by_site(allowance.least, 0, sites), np.minimum(known, self._room))
+        least = _by_site(allowance.least, 0, sites)
+        self._hope = np.zeros(sites)
+        """One per site: the finds expected of a visit, 0 where a reserve is not a claim."""
+        self._lacking = np.zeros(sites)
+        """One per site: the finds that its visits lack."""
+        self._chance = np.zeros(sites)
+        """One per site: the variance of the finds of these visits, if each finds something by chance."""
+        if reserved is not None:
+            claimed = np.flatnonzero(reserved[:sites] > least[: len(reserved)])
+            self._hope[claimed] = 1.0 if hope is None else hope[claimed]
+            least[: len(reserved)] = np.maximum(least[: len(reserved)], reserved[:sites])
+        self._reserved = np.minimum(least, np.minimum(known, self._room))
         self._reserved_pushed = min(allowance.pushed, _count(self._pushed, self._open))
         self._reserved_new = min(allowance.new or 0, _count(self._new, self._open))
         self._new_only = self._new is not None
         """Whether new pages are limited to the visits reserved for them."""
-        self._update_general()
 
     def open(self) -> Flags:
         """Return which pages may still be visited in this cycle."""
@@ -134,11 +161,21 @@ class Balance:
         fits[np.flatnonzero(fits)[max(0, self.left) :]] = False
         return fits
 
+    def used_up(self, pages: Pages) -> Flags:
+        """Return which pages belong to sites that get no more visits, unless visits that are reserved are released."""
+        site = self._site[pages]
+        used_up = self._room[site] <= 0
+        exhausted = self._commons is None or self._commons.exhausted
+        if exhausted and self._general <= 0 and not self._reserved_pushed and not self._reserved_new:
+            used_up |= self._reserved[site] <= 0
+        return np.asarray(used_up)
+
     def pay(self, seen: Outcomes) -> None:
         """Deduct the visits of a batch; a held server gets no more visits."""
         self._open[seen.pages] = False
         self._room[self._site[seen.pages[seen.what == Unvisited.HELD]]] = 0
         made = seen.visited
+        self._lose_claims(seen.take(made))
         if seen.received is not None:
             self._spend(seen.pages[made], seen.received[made].astype(np.float64))
         else:
@@ -159,8 +196,20 @@ class Balance:
         self._reserved[:] = 0
         self._reserved_pushed = self._reserved_new = 0
         self._new_only = False
-        self._update_general()
         return had
+
+    def tell(self) -> None:
+        """Tell the other shards of a cluster what is claimed, and what was used of the visits that nobody claims."""
+        if self._commons is not None:
+            self._commons.used, self._commons.reserved = self._used, int(self._reserved.sum())
+
+    def _lose_claims(self, seen: Outcomes) -> None:
+        site = self._site[seen.pages]
+        if self._hope[site].any():
+            hope = self._hope[site]
+            self._lacking += np.bincount(site, hope - seen.changed, len(self._hope))
+            self._chance += np.bincount(site, hope * (1 - hope), len(self._hope))
+            self._reserved[(self._hope > 0) & (self._lacking >= 1 + np.sqrt(self._chance))] = 0
 
     def _spend(self, pages: Pages, amounts: Floats | None) -> None:
         pool, site = self._pools(pages), self._site[pages]
@@ -171,10 +220,10 @@ class Balance:
         self._reserved = np.minimum(self._reserved - own, self._room)
         self._reserved_pushed -= int(np.count_nonzero(pool == _OF_PUSHED))
         self._reserved_new -= int(np.count_nonzero(pool == _OF_NEW))
+        self._used += int(np.count_nonzero(pool == _OF_ALL))
         if amounts is not None:
             self.bytes -= float(amounts.sum())
             self._bytes -= np.bincount(site, weights=amounts, minlength=sites)
-        self._update_general()
 
     def _pools(self, pages: Pages) -> NDArray[np.int8]:
         """Return the pool that pays for each page of a batch; -1 if nothing is left for it."""
@@ -217,9 +266,11 @@ class Balance:
             room -= np.bincount(site[more], weights=size[more], minlength=len(room))
         return within
 
-    def _update_general(self) -> None:
-        reserved = int(self._reserved.sum()) + self._reserved_pushed + self._reserved_new
-        self._general = max(0, self.left - reserved)
+    @property
+    def _general(self) -> int:
+        """What is left of the general pool."""
+        left = self.left - int(self._reserved.sum()) - self._reserved_pushed - self._reserved_new
+        return int(max(0, left if self._commons is None else min(left, self._commons.limit - self._used)))
 
 
 _OF_SITE, _OF_PUSHED, _OF_NEW, _OF_ALL = range(4)

@@ -1,6 +1,7 @@
 """A policy kept within an allowance.
 
-Policies know no limits. Pages that do not fit are not visited, and the policy receives the outcome `SKIPPED` for them.
+Policies know no limits. Pages that do not fit are not visited, and the policy receives the outcome `SKIPPED` for them,
+or `HELD` if their site gets no more visits.
 Two steps make sure that the budget is spent all the same:
 
     before the first visit   nothing was found yet, so the policy starts again with the refused pages removed from the
@@ -24,8 +25,9 @@ import numpy as np
 
 from recrawl.book import Book
 from recrawl.choose.budget.allowance import Allowance, Balance
+from recrawl.choose.budget.fair import Commons
 from recrawl.choose.protocol import Choice, Chooser
-from recrawl.columns import Flags, Floats
+from recrawl.columns import Flags, Floats, Ints
 from recrawl.model import NOTHING, WAIT, Outcomes, Pages, Picks, Unvisited
 
 _MAX_RESTARTS = 16
@@ -64,20 +66,42 @@ class Budgeted:
         *,
         expected: Floats | None = None,
         pushed: Flags | None = None,
+        reserved: Ints | None = None,
+        hope: Floats | None = None,
+        commons: Commons | None = None,
         rechecks: Rechecks | None = None,
     ) -> None:
+        """`commons` is what a shard of a cluster knows of the others: it finds the claims when the cycle begins."""
         self._policy = policy
         self._allowance = allowance
         self._expected = expected
         self._pushed = pushed
+        self._reserved, self._hope = reserved, hope
+        self._commons = commons
+        self.held: dict[int, tuple[int, int]] = {}
+        """The sites of a shard that are held to their share (see `Claims.held`), once the cycle has begun."""
         self.rechecks = rechecks or Rechecks(np.zeros(0, np.int64), 0)
 
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
         """Run the policy in rounds, until the budget is spent or no page that it picks fits."""
         book = self.without_rechecks(book)
-        account = _Account(Balance(self._allowance, book, budget, expected=self._expected, pushed=self._pushed))
-        reserved, others = np.split(self.rechecks.pages, [self.rechecks.reserved])
-        yield from self._recheck(reserved, account)
+        reserved, hope = self._reserved, self._hope
+        if self._commons is not None:
+            found = self._commons.claims(book, budget)
+            reserved, hope, self.held = found.reserved, found.hope, found.held()
+        balance = Balance(
+            self._allowance,
+            book,
+            budget,
+            expected=self._expected,
+            pushed=self._pushed,
+            reserved=reserved,
+            hope=hope,
+            commons=self._commons,
+        )
+        account = _Account(balance)
+        first, others = np.split(self.rechecks.pages, [self.rechecks.reserved])
+        yield from self._recheck(first, account)
         factor = 1
         while account.available.left > 0:
             known = account.available.open()
@@ -114,7 +138,7 @@ class Budgeted:
                 refused |= len(left_out) > 0 or not seen.visited.all()
                 if account.available.left <= 0:
                     break
-                picks = choice.send(_with_skipped(picks, seen.take(chosen[seen.pages]), left_out))
+                picks = choice.send(_with_refused(picks, seen.take(chosen[seen.pages]), left_out, account.available))
         except StopIteration:
             pass
         finally:
@@ -171,6 +195,7 @@ class _Account:
         """After the visits whose outcomes are known."""
         self.available = balance
         """After all visits, those under way included."""
+        balance.tell()
         self.under_way: Pages = np.zeros(0, np.int64)
 
     def take(self, picks: Picks) -> Picks:
@@ -192,12 +217,19 @@ class _Account:
         return had
 
     def _update(self) -> None:
+        self.settled.tell()
         self.available = self.settled.after(self.under_way) if len(self.under_way) else self.settled
 
 
-def _with_skipped(picks: Picks, seen: Outcomes, left_out: Pages) -> Outcomes:
-    """Return also the pages of the batch that were left out, as `SKIPPED`; outcomes of earlier batches come first."""
-    both = seen + Outcomes(left_out, np.full(len(left_out), Unvisited.SKIPPED, np.int8))
+def _with_refused(picks: Picks, seen: Outcomes, left_out: Pages, balance: Balance) -> Outcomes:
+    """Return also the pages of the batch that were left out, as `SKIPPED`, or `HELD` if nothing is left for their site.
+
+    Outcomes of earlier batches come first.
+    """
+    if not len(left_out):
+        return seen
+    held = balance.used_up(left_out)
+    both = seen + Outcomes(left_out, np.where(held, Unvisited.HELD, Unvisited.SKIPPED).astype(np.int8))
     place = np.full(len(both), -1)
     _, in_picks, in_both = np.intersect1d(picks.pages, both.pages, assume_unique=True, return_indices=True)
     place[in_both] = in_picks

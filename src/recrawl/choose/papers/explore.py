@@ -20,9 +20,10 @@ from recrawl.model import ORDERS
 class Explore(RankedPolicy):
     """Visits new pages in the order of a crawl, then the pages whose last visit is oldest.
 
-    It is `recrawl crawl --order` as a policy, to try orders of discovery in the lab (`lab run --discover links`). The
-    links are those at the cycle's start; a crawl takes new links into account as it goes. Of equal pages, the one that
-    was found first comes first.
+    It is `recrawl crawl --order` as a policy, to try orders of discovery in the lab: `lab run --discover crawl` begins
+    with the start page of each site. With `--discover links` the repository holds all pages at first, and orders differ
+    only where more new pages are known than the budget can visit. The links are those at the cycle's start; a crawl
+    takes new links into account as it goes. Of equal pages, the one that was found first comes first.
 
     Parameters
     ----------

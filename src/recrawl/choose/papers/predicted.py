@@ -21,6 +21,7 @@ Method = Literal["pooled", "1d", "2d", "3d", "union", "bagging", "boosting"]
 METHODS = get_args(Method)
 Experts = Literal["xcorr", "dtw", "content", "graph"]
 EXPERTS = get_args(Experts)
+OMEGAS = ("last", "changes", "moves", "even")
 Pick = Literal["best", "coin"]
 NEW_PAGE_SCORE = 10.0
 """The score of a page that was never downloaded: above all others."""
@@ -35,11 +36,12 @@ class Predicted:
     visits, from which it fits the model again every few cycles. With `method=1d`, and before the first fit, the page's
     own change rate decides.
 
-    The other methods are R's: support vector machines on the words of the page and of related pages (experts), fitted
-    from the last visits. They correct the page's own rate. Where they abstain, or have predicted worse than the rate so
-    far (by log loss, on the page, its site and all pages), the rate decides. They track pages that change, at most
-    `pages`, and fit at most `fits` machines per cycle, those of the newest visits first. The first use on an old
-    repository reads the words of its last 50,000 visits, about 1 ms for each that found a change.
+    The other methods are R's: support vector machines on the words of the page and of related pages (experts). All
+    pages share the machines, which are fitted after every cycle to the newest 500 visits of pages that change; the
+    page's own rate is one of the features. They answer from a page's third visit on, and correct the page's own rate.
+    Where they have predicted worse than the rate so far (by log loss, on the page, its site and all pages), the rate
+    decides. The first use on an old repository reads the words of its last 50,000 visits, about 1 ms for each that
+    found a change.
 
     A share of the visits is drawn at random, so that the predictor does not learn from its own choices alone; the score
     of such a page is its probability of being drawn.
@@ -47,20 +49,30 @@ class Predicted:
     Parameters
     ----------
     method
-        `pooled`: gradient-boosted trees, calibrated. `1d`: the page's own change rate at its last visits. `2d`: one
-        machine per page, on the page's own words and changes. `3d`: one per expert, which vote. `union`: one per page,
-        on the features of all experts; `bagging` and `boosting`: ten of those.
+        `pooled`: gradient-boosted trees, calibrated. `1d`: the page's own change rate at its last visits. `2d`: a
+        machine on the page's own words and changes. `3d`: a second one on those of an expert; the page and its experts
+        vote. `union`: one machine on the features of all experts; `bagging` and `boosting`: ten of those.
     experts
         How experts are chosen for `3d`, `union`, `bagging` and `boosting`: `xcorr` and `dtw` by words that come and go
         together (cross-correlation, dynamic time warping), `content` by similar words, `graph` by links.
     k
         Experts per page.
     train
-        Visits of a page that its machines learn from.
+        Visits of a page that are kept to learn from.
     words
         Words kept per version, the most characteristic ones.
+    window
+        Visits that the features cover (R's l).
+    interval
+        Visits ahead to predict (R's sigma).
+    omega
+        The weight of a word, with which `xcorr` and `dtw` compare pages (R's ω): `last` (tf·idf in the last version),
+        `changes` (cycles in which its count changed), `moves` (the sum of these changes) or `even`.
+    lags
+        Cycles by which an expert may lead, for `xcorr`: first-last, such as 1-20, or the last.
     fits
-        Machines fitted per cycle, at most; `3d` fits one per page and expert.
+        Pages and experts that the machines are asked about after a cycle, at most, those with the newest visits; the
+        others keep their last answer.
     pages
         Pages tracked by the machines, at most.
     retrain
@@ -96,6 +108,10 @@ class Predicted:
         k: int = 20,
         train: int = 30,
         words: int = 100,
+        window: int = 1,
+        interval: int = 1,
+        omega: str = "last",
+        lags: str = "0-7",
         fits: int = 2000,
         pages: int = 2000,
         retrain: int = 7,
@@ -105,12 +121,17 @@ class Predicted:
         _check_one_of("method", method, METHODS)
         _check_one_of("experts", experts, EXPERTS)
         _check_one_of("pick", pick, get_args(Pick))
+        _check_one_of("omega", omega, OMEGAS)
+        parse_lags(str(lags))
         if not 0 <= explore <= 1:
             raise UsageError(f"predicted's explore must be a share from 0 to 1, not {explore}")
         self.method, self.experts, self.explore, self.pick = method, experts, explore, pick
         self.k = check_whole(k, "predicted's k")
         self.train = check_whole(train, "predicted's train")
         self.words = check_whole(words, "predicted's words")
+        self.window = check_whole(window, "predicted's window")
+        self.interval = check_whole(interval, "predicted's interval")
+        self.omega, self.lags = omega, str(lags)
         self.fits = check_whole(fits, "predicted's fits")
         self.pages = check_whole(pages, "predicted's pages")
         self.retrain = check_whole(retrain, "predicted's retrain")
@@ -119,8 +140,12 @@ class Predicted:
             self._learner = PooledLearner(self.name, method=method, retrain=self.retrain)
             return
         from recrawl.learn.experts.crawl_learner import CrawlLearner  # lazy: loads scipy
+        from recrawl.learn.experts.features import FeatureWindow  # lazy: loads scipy
 
-        self._learner = CrawlLearner(self.name, method, experts, k, train, words, fits, pages, retrain)
+        shape = FeatureWindow(self.window, self.interval)
+        self._learner = CrawlLearner(
+            self.name, method, experts, k, train, words, fits, pages, retrain, shape, omega, parse_lags(self.lags)
+        )
         links = {"links"} if experts == "graph" and method != "2d" else set()
         self.needs = self.needs | {"words", *links}
 
@@ -165,6 +190,18 @@ class Predicted:
     def work(self, book: Book) -> dict[str, int]:
         """What the machines have cost; nothing for the other methods."""
         return {} if isinstance(self._learner, PooledLearner) else self._learner.work(book)
+
+
+def parse_lags(text: str) -> tuple[int, int]:
+    """The first and the last lag.
+
+    >>> parse_lags("1-20"), parse_lags("7")
+    ((1, 20), (0, 7))
+    """
+    first, dash, last = text.rpartition("-")
+    if not (last.isdecimal() and (first.isdecimal() or not dash) and int(first or 0) <= int(last)):
+        raise UsageError(f"invalid lags '{text}': use the first and the last, such as 1-20, or the last, such as 7")
+    return int(first or 0), int(last)
 
 
 def _check_one_of(name: str, value: str, values: tuple[str, ...]) -> None:

@@ -1,15 +1,18 @@
 """Policy `sampling`: draw pages at random and visit the neighbours of changed ones (T, Algorithms 1 and 2).
 
-The probability φ that a sampled page leads to its neighbours (T's download probability, T §5, spec S5) comes from the
-page's change rate λ: the share of its counted visits that found a change. The first download is not counted, since it
-has nothing to compare with; failed visits are not counted either. T divides by the number of all cycles instead,
-visited or not (`n=cycles`), so a page that is seldom drawn has a low λ however often it changed when it was.
+A sample that has changed leads to its neighbours with probability φ (T's download probability, T §3 and §5, spec S1
+and S5). φ by history comes from the page's change rate λ: the changes found, the one of this visit included, divided by
+the number of cycles (T eq. 6). The first download is not counted, since it has nothing to compare with; failed visits
+are not counted either.
+
+What T leaves open or prints in two ways is a parameter: `leads` (Algorithm 1 as printed does not ask whether the sample
+has changed, T §3 does), `n` and `newest`.
 """
 
 from __future__ import annotations
 
 import zlib
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,21 +28,38 @@ from recrawl.model import Outcomes, Pages, Picks
 Neighbours = Literal["directory", "links", "clusters"]
 _Ranks = tuple[Floats, NDArray[Any]]
 
+
+class _Phi(NamedTuple):
+    """The probability that a sample leads to its neighbours, of every page."""
+
+    changed: Floats
+    """If its visit finds a change."""
+    same: Floats
+    """If it does not."""
+
+    def given(self, seen: Outcomes) -> Floats:
+        """Return the probabilities of visited samples."""
+        return np.where(seen.changed, self.changed[seen.pages], self.same[seen.pages])
+
+
 MAX_DISTANCE = 100
 """The largest d; T uses -6 to 8."""
 ADAPTIVE = ("status", "ha", "wha", "pra")
 _NEEDS = {"directory": "folders", "links": "links", "clusters": "clusters"}
 _MIN_BATCHES = 50
 """A batch of samples is at most the remaining budget divided by this."""
+_BY_HISTORY = ("ha", "wha")
 _WEIGHTED, _RANKS, _LINKS, _CYCLES = "sampling.weighted", "sampling.ranks", "sampling.links", "sampling.cycles"
-_N = ("visits", "cycles")
+_LEADS = ("changed", "any")
+_N = ("cycles", "visits")
+_RANK = ("sample", "page")
 
 
 class Sampling:
-    """Draws pages at random; with probability φ, visits the neighbours of a drawn page too.
+    """Draws pages at random; with probability φ, visits the neighbours of a drawn page that has changed too.
 
-    Until the budget ends: draw a page uniformly from those not visited in this cycle, visit it, and with probability φ
-    visit all pages within distance d that were not visited in this cycle.
+    Until the budget ends: draw a page uniformly from those not visited in this cycle, visit it, and if it has changed,
+    with probability φ visit all pages within distance d that were not visited in this cycle.
 
     Samples are drawn and visited in batches, then the neighbours of all samples of the batch. This differs from one at
     a time in two ways: a sample can be a neighbour of another sample of its batch; and where the budget ends among
@@ -56,14 +76,23 @@ class Sampling:
         lower directories. `links`: 0 the siblings, above 0 also pages within d hops along links, below 0 against them.
         `clusters`: 0 the same cluster, 1 also the nearest other cluster, ...; below 0 no page.
     phi
-        The probability φ that a sample leads to its neighbours. A number from 0 (which makes the policy `random`) to 1.
-        `status`: 1 if the sample has changed, else 0. `ha`: 1 - e^-λ, where λ is the share of the page's visits after
-        the first that found a change. `wha`: the same with higher weights for later visits, i / (1 + ... + n) for the
-        i-th of n. `pra`: from 1/11 to 11/11 by the page's PageRank on a scale of 0 to 10. A page with no visit after
-        the first has λ = 0, so in the first cycles `ha` and `wha` are close to `random`, as T found (fig. 9).
+        The probability φ that a changed sample leads to its neighbours. A number from 0 (which makes the policy
+        `random`) to 1. `status`: 1 if the sample has changed, else 0. `ha`: 1 - e^-λ, where λ is the share of cycles in
+        which a visit found the page changed. `wha`: the same with higher weights for later cycles, i / (1 + ... + n)
+        for the i-th of n. `pra`: from 1/11 to 11/11 by the page's PageRank on a scale of 0 to 10, for samples without a
+        change too.
+    leads
+        Which samples can lead to their neighbours: those that have `changed` (T §3), or `any` (T's Algorithm 1 as
+        printed). It makes no difference to `status` and `pra`.
     n
-        What n of `ha` and `wha` counts: the page's own `visits` after the first, or all `cycles` so far, as T prints
-        it: a cycle without a visit to the page counts as one without a change.
+        What n of `ha` and `wha` counts: all `cycles` so far, as T prints it, where a cycle without a visit to the page
+        counts as one without a change; or the page's own `visits` after the first.
+    newest
+        Whether λ includes the visit just made, as in T; without it, a page with no earlier visit after the first has
+        λ = 0.
+    rank
+        In which order of clusters, by distance of centroids, their distance is the rank: in that of the `sample`'s
+        cluster, or in that of the other `page`'s.
     batch
         The maximum number of samples that are visited before their neighbours.
 
@@ -72,7 +101,7 @@ class Sampling:
     >>> from recrawl.lab.replays.small_worlds import batches
     >>> book = Book.blank(6)
     >>> book.folder[:] = [1, 1, 1, 2, 2, 2]
-    >>> batches(Sampling(neighbours="directory", d=0, phi="1"), book, budget=3, seed=2)
+    >>> batches(Sampling(neighbours="directory", d=0, phi="1", leads="any"), book, budget=3, seed=2)
     [[3], [4, 5]]
 
     Source: Tan, Zhuang, Mitra and Giles 2007, Algorithms 1 and 2, §4 and §5.
@@ -89,11 +118,18 @@ class Sampling:
         neighbours: Neighbours = "directory",
         d: int = 1,
         phi: str = "status",
-        n: str = "visits",
+        leads: str = "changed",
+        n: str = "cycles",
+        newest: bool = True,
+        rank: str = "sample",
         batch: int = 50,
     ) -> None:
+        if rank not in _RANK:
+            raise UsageError(f"sampling's rank must be sample or page, not '{rank}'")
+        if leads not in _LEADS:
+            raise UsageError(f"sampling's leads must be changed or any, not '{leads}'")
         if n not in _N:
-            raise UsageError(f"sampling's n must be visits or cycles, not '{n}'")
+            raise UsageError(f"sampling's n must be cycles or visits, not '{n}'")
         if neighbours not in _NEEDS:
             raise UsageError(f"sampling's neighbours must be directory, links or clusters, not '{neighbours}'")
         if not (-MAX_DISTANCE <= d <= MAX_DISTANCE and d == int(d)):
@@ -103,9 +139,14 @@ class Sampling:
         self.neighbours = neighbours
         self.d = int(d)
         self.phi = phi
+        self.leads = leads
         self.n = n
+        self.newest = newest
+        self.rank = rank
         self.batch = int(batch)
         self._fixed = None if phi in ADAPTIVE else _probability(phi)
+        self._asks = phi == "status" or (phi != "pra" and leads == "changed")
+        """Whether only changed samples lead to their neighbours."""
         self.needs = frozenset({_NEEDS[neighbours], *(["links"] if phi == "pra" else [])})
         self._ranked: tuple[LinkGraph | None, NDArray[Any] | None, _Ranks] | None = None
 
@@ -120,18 +161,17 @@ class Sampling:
         finder, phi = self._finder(book), self._phi(book)
         drawn = 0
         while left > 0:
-            if phi is not None and self.batch == 1:
-                sample, drawn = _until_seed(order, drawn, left, free, phi, rng)
-                seeds = sample[-1:] if left > len(sample) else sample[:0]
+            coin = None
+            if self.batch == 1:
+                sample, coin, drawn = _until_seed(order, drawn, left, free, phi, rng)
             else:
                 size = max(1, min(self.batch, left // _MIN_BATCHES))
                 sample, drawn = _next(order, drawn, size, free)
-                seeds = None
             free[sample] = False
             left -= len(sample)
             seen = yield _picks(sample, "it was drawn at random as a sample")
-            seeds = _seeds(sample, phi, seen, rng) if seeds is None else seeds
-            if len(seeds):
+            seeds = _seeds(phi, seen, rng) if coin is None else _last(sample, coin, phi, seen)
+            if len(seeds) and left:
                 near = _nearest(finder, seeds, free, left, rng)
                 left -= len(near)
                 if len(near):
@@ -140,7 +180,7 @@ class Sampling:
     def learn(self, book: Book, seen: Outcomes, at: Floats) -> None:  # noqa: ARG002
         """Store what φ needs beyond the book: the weighted history, or the ranks and a checksum of the links."""
         number: NDArray[np.integer] = book.visits  # of visits before this one: its number among those after the first
-        if self.phi in ("ha", "wha") and self.n == "cycles" and (book.visits[seen.pages] > 0).any():
+        if self.phi in _BY_HISTORY and self.n == "cycles" and (book.visits[seen.pages] > 0).any():
             book.memory[_CYCLES] = book.memory.get(_CYCLES, np.zeros(1, np.int64)) + 1
             number = np.where(book.visits > 0, book.memory[_CYCLES][0], 0)
         if self.phi == "wha":
@@ -156,22 +196,32 @@ class Sampling:
             return ByDirectory(book.folder, book.folders, self.d)
         if self.neighbours == "links":
             return ByLink(book.links, len(book), self.d)
-        return ByCluster(book.clusters, len(book), self.d)
+        return ByCluster(book.clusters, len(book), self.d, of_page=self.rank == "page")
 
-    def _phi(self, book: Book) -> Floats | None:
-        """Return φ of every page, or None if the outcome decides."""
-        if self._fixed is not None:
-            return np.full(len(book), self._fixed)
-        if self.phi == "status":
-            return None
-        if self.phi == "pra":
-            return by_popularity(log_scale(self._ranks(book)[0]))
+    def _phi(self, book: Book) -> _Phi:
+        """Return φ of every page."""
+        if self.phi in _BY_HISTORY:
+            changed, same = self._by_history(book)
+        elif self.phi == "pra":
+            changed = same = by_popularity(log_scale(self._ranks(book)[0]))
+        else:
+            changed = same = np.full(len(book), 1.0 if self._fixed is None else self._fixed)
+        return _Phi(changed, np.zeros(len(book)) if self._asks else same)
+
+    def _by_history(self, book: Book) -> tuple[Floats, Floats]:
+        """Return φ of every page if its visit finds a change, and if it does not."""
+        started = book.visits > 0  # the first download is not counted
         compared = np.maximum(book.visits - 1.0, 0.0)
         if self.n == "cycles":
             compared = np.full(len(book), float(book.memory.get(_CYCLES, np.zeros(1))[0]))
-        if self.phi == "ha":
-            return in_one_cycle(rates(np.maximum(book.changes - 1.0, 0.0), compared))
-        return in_one_cycle(recent_rates(book.kept(_WEIGHTED, 0.0), compared))
+        found = np.maximum(book.changes - 1.0, 0.0) if self.phi == "ha" else book.kept(_WEIGHTED, 0.0)
+        rate = rates if self.phi == "ha" else recent_rates
+        if not self.newest:
+            before = in_one_cycle(rate(found, compared))
+            return before, before
+        compared = compared + started
+        weight = started if self.phi == "ha" else started * compared
+        return in_one_cycle(rate(found + weight, compared)), in_one_cycle(rate(found, compared))
 
     def _ranks(self, book: Book) -> _Ranks:
         """Return the ranks, computed once for `cycle` and `learn`, which see the same links and memory."""
@@ -212,27 +262,38 @@ def _next(order: Pages, drawn: int, size: int, free: Flags) -> tuple[Pages, int]
 
 
 def _until_seed(
-    order: Pages, drawn: int, most: int, free: Flags, phi: Floats, rng: np.random.Generator
-) -> tuple[Pages, int]:
-    """Return the next samples up to the first that leads to its neighbours, and the position after them.
+    order: Pages, drawn: int, most: int, free: Flags, phi: _Phi, rng: np.random.Generator
+) -> tuple[Pages, float, int]:
+    """Return the next samples up to the first that may lead to its neighbours, its coin, and the position after them.
 
-    With φ known beforehand, outcomes decide nothing: visits one at a time can be made together."""
+    Samples whose coin is too high for either outcome lead nowhere: visits one at a time can be made together."""
     pages: list[int] = []
-    leads = False
-    while not leads and len(pages) < most:
+    coin = 1.0
+    while len(pages) < most:
         page = order[drawn]
         drawn += 1
         if free[page]:
             pages.append(page)
-            leads = rng.random() < phi[page]
-    return np.array(pages, np.int64), drawn
+            most_likely = max(phi.changed[page], phi.same[page])
+            coin = rng.random() if most_likely < 1 else 0.0
+            if coin < most_likely:
+                break
+    return np.array(pages, np.int64), coin, drawn
 
 
-def _seeds(sample: Pages, phi: Floats | None, seen: Outcomes, rng: np.random.Generator) -> Pages:
+def _last(sample: Pages, coin: float, phi: _Phi, seen: Outcomes) -> Pages:
+    """Return the last sample if it leads to its neighbours, given its outcome."""
+    last = seen.take(seen.pages == sample[-1])
+    return last.pages[coin < phi.given(last)]
+
+
+def _seeds(phi: _Phi, seen: Outcomes, rng: np.random.Generator) -> Pages:
     """Return the samples whose neighbours are visited."""
-    if phi is None:
-        return seen.pages[seen.changed]
-    return sample[rng.random(len(sample)) < phi[sample]]
+    chance = phi.given(seen)
+    leads = chance >= 1
+    open_ = (chance > 0) & ~leads
+    leads[open_] = rng.random(int(open_.sum())) < chance[open_]
+    return seen.pages[leads]
 
 
 def _nearest(finder: Finder, seeds: Pages, free: Flags, left: int, rng: np.random.Generator) -> Picks:

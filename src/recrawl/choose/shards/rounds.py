@@ -17,7 +17,7 @@ from recrawl.book import Book
 from recrawl.choose.protocol import Choice
 from recrawl.choose.shards.coordinator import Coordinator
 from recrawl.choose.shards.offers import Cut, Offer
-from recrawl.choose.shards.splitting import NO_TOTALS, Ask, ShardPlan, Splittable
+from recrawl.choose.shards.splitting import NO_TOTALS, Ask, ShardPlan, Splittable, Stage
 from recrawl.columns import Floats
 from recrawl.model import NOTHING, Outcomes, Picks
 
@@ -97,6 +97,7 @@ def rounds(
 ) -> Generator[list[Picks], list[Outcomes], None]:
     """Run a cycle over shards: yield the picks of each shard, receive their outcomes.
 
+    Visits that were not made after all are given to other pages, in the last stage if need be.
     `late` says of a shard whether its visits are still under way when a round begins: it takes part in a later one.
     At the end, shards that missed rounds take what was kept for them.
     """
@@ -104,7 +105,9 @@ def rounds(
     sides = [ShardSide(plan) for plan in plans]
     ask = Ask("", 0, budget, NO_TOTALS)
 
-    def one(present: Sequence[int]) -> Generator[list[Picks], list[Outcomes], None]:
+    def one(present: Sequence[int]) -> Generator[list[Picks], list[Outcomes], int]:
+        """Make a round; returns the visits that were given."""
+        refused = 0
         offers = {shard: sides[shard].offer(ask) for shard in present}
         cuts = coordinator.settle(ask.stage, ask.visits, offers)
         taken = [side.take(cuts[shard]) if shard in cuts else (_NO_PICKS, 0) for shard, side in enumerate(sides)]
@@ -112,16 +115,26 @@ def rounds(
         if any(len(picks) for picks, _ in taken):
             for side, seen in zip(sides, (yield [picks for picks, _ in taken]), strict=True):
                 side.saw(seen)
+                refused += int(np.count_nonzero(~seen.visited))
+        coordinator.give_back(refused)
+        return sum(cut.quota for cut in cuts.values())
 
+    def asked(stage: Stage, present: Sequence[int]) -> Ask:
+        for shard in present:
+            sides[shard].observe()
+        totals = np.sum([side.totals(stage.name) for side in sides], axis=0) if stage.pooled else NO_TOTALS
+        return stage.ask(coordinator.left, totals)
+
+    given, stage = 0, Stage("", 0)
     for stage in policy.stages(budget):
         if coordinator.left <= 0:
             break
         present = [shard for shard in range(len(plans)) if not late(shard)]
-        for shard in present:
-            sides[shard].observe()
-        totals = np.sum([side.totals(stage.name) for side in sides], axis=0) if stage.pooled else NO_TOTALS
-        ask = stage.ask(coordinator.left, totals)
-        yield from one(present)
+        ask = asked(stage, present)
+        given = yield from one(present)
+    while coordinator.left > 0 and given and not coordinator.owed():  # for other pages than those that were refused
+        ask = asked(stage, range(len(plans)))
+        given = yield from one(range(len(plans)))
     owed = coordinator.owed()
     if owed:
         for shard in owed:

@@ -21,7 +21,7 @@ from recrawl.learn.value.objectives import (
     time_to_age,
     time_to_change,
 )
-from recrawl.model import Outcomes, Pages
+from recrawl.model import Outcomes, Pages, Unvisited
 
 SAMPLE = 2
 """Pages of an uncertain group per batch."""
@@ -148,6 +148,7 @@ class ShockPlan:
         if self._objective == "age":  # whatever has happened, a page was out of date at most since its last visit
             waited = np.maximum(self._book.now - self._book.last_visit[pages], 1.0) / DAY
             time = time_to_age(a, b, waited * expected_age(a, b, time) / np.maximum(time, 1e-9))
+            time = np.sqrt(time * waited)  # a wrong belief that nothing has changed costs more the longer it lasts
         weight, cost = (one if isinstance(one, float) else one[pages] for one in (self._weight, self._cost))
         links = self._book.arrivals[pages]
         return expected_index(self._objective, a, b, time, weight=weight, cost=cost, links=links)
@@ -216,8 +217,20 @@ class ShockPlan:
         self._rank[pages] = CLOSED
         self._under_way[pages] = True
 
+    def _close_sites(self, held: Pages) -> None:
+        """Close all pages of the sites of these pages, which get no more visits in this cycle."""
+        site = np.zeros(self._book.sites, bool)
+        site[self._book.site[held]] = True
+        closed = self.open & site[self._book.site]
+        self.left -= int(np.count_nonzero(closed))
+        self.open &= ~closed
+        self._rank[closed] = CLOSED
+
     def observe(self, seen: Outcomes) -> None:
         """Update with the outcomes of pages under way: predict pages of the same sites again."""
+        held = seen.pages[seen.what == Unvisited.HELD]
+        if len(held):
+            self._close_sites(held)
         seen = seen.take(self._under_way[seen.pages])  # pages never downloaded are not of this plan
         self._under_way[seen.pages] = False
         pages, changed = seen.pages[seen.answered], seen.changed[seen.answered]

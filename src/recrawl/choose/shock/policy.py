@@ -44,7 +44,8 @@ class Shock:
     ----------
     objective
         What to maximise: `changes` found, `freshness`, `harmonic` staleness (lowest), `age` (lowest), or new `links`.
-        With harmonic staleness and age, every page is visited.
+        With harmonic staleness and age, every page is visited. For age, half of a page's wait counts whatever the
+        models say of changes: a belief that nothing has changed costs more the longer it lasts.
     batches
         The number of batches per cycle; the outcomes of a batch decide on the next.
     curiosity

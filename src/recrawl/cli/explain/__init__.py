@@ -1,1 +1,1 @@
-"""Commands that explain and estimate: why, predict, rates, anchor, noise, policies, plugins."""
+"""Commands that explain and estimate: why, anchor, noise, policies, plugins."""

@@ -7,15 +7,16 @@ from typing import Any
 
 import typer
 
-from recrawl.choose import parameters, usable_policies
 from recrawl.cli.terminal.output import AsJson, as_json, table
-from recrawl.lab.replays.clairvoyant import Clairvoyant
 
 EXAMPLE = "Example: recrawl policies --json"
 
 
 def command(ctx: typer.Context, json: AsJson = False) -> None:  # noqa: ARG001
     """List the policies: purpose, parameters with defaults, and source."""
+    from recrawl.choose import parameters, usable_policies  # lazy: the help does without
+    from recrawl.lab.replays.clairvoyant import Clairvoyant  # lazy: the help does without
+
     # `recrawl plugins` lists those that cannot be loaded, with the reason. Only the lab knows the future.
     kinds: dict[str, type[Any]] = {**usable_policies(), Clairvoyant.name: Clairvoyant}
     rows = [

@@ -1,6 +1,7 @@
 """`recrawl lab`: replay policies on histories, repeat published experiments, generate and serve webs.
 
 compare.py    `lab compare`: policies at several budgets and cycle lengths
+extract.py    `lab extract`: the main content of the pages of a file
 label.py      `lab label`: judge given changes at every level: bytes, text, content
 options.py    options that these commands share, and the cache folder
 predict.py    `lab predict`: accuracy of change prediction on archives
@@ -12,29 +13,29 @@ synth.py      `lab synth`: generate a web as an archive
 
 from __future__ import annotations
 
+import importlib
+
 import typer
 
-from recrawl.cli.lab.compare import compare_command
-from recrawl.cli.lab.label import label_command
-from recrawl.cli.lab.predict import predict_command
-from recrawl.cli.lab.reproduce import reproduce_command
-from recrawl.cli.lab.run import run_command
-from recrawl.cli.lab.serve import serve_command
-from recrawl.cli.lab.synth import synth_command
-from recrawl.extras import require_lab
+from recrawl.cli.declared import as_command
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, callback=require_lab)
-for _name, _command, _example in (
-    ("run", run_command, "run world.parquet --policy round-robin --policy greedy --budget 0.02"),
-    (
-        "compare",
-        compare_command,
-        "compare world.parquet --policy random --policy clairvoyant --budget 40 --chart c.svg",
-    ),
-    ("reproduce", reproduce_command, "reproduce q-example"),
-    ("predict", predict_command, "predict daily.parquet --method 2d --days 10"),
-    ("label", label_command, "label sites/ --pairs changes.tsv --json"),
-    ("synth", synth_command, "synth world.parquet --sites 3 --pages 100 --days 30 --set births=0.02"),
-    ("serve", serve_command, "serve world.parquet --port 8080 --speed 3600 --at 2024-01-15T12:00"),
-):
-    app.command(_name, epilog=f"Example: recrawl lab {_example}")(_command)
+_EXAMPLES = {
+    "run": "run world.parquet --policy round-robin --policy greedy --budget 0.02",
+    "compare": "compare world.parquet --policy random --policy clairvoyant --budget 40 --chart c.svg",
+    "reproduce": "reproduce q-example",
+    "predict": "predict daily.parquet --method 2d --days 10",
+    "label": "label sites/ --pairs changes.tsv --json",
+    "extract": "extract pages.parquet --json",
+    "synth": "synth world.parquet --sites 3 --pages 100 --days 30 --set births=0.02",
+    "serve": "serve world.parquet --port 8080 --speed 3600 --at 2024-01-15T12:00",
+}
+
+
+def app_with(wanted: str = "") -> typer.Typer:
+    """The commands of the lab; only the wanted one, if it is one of them: each loads what it needs."""
+    app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    for name, example in _EXAMPLES.items():
+        if wanted not in _EXAMPLES or name == wanted:
+            function = getattr(importlib.import_module(f"recrawl.cli.lab.{name}"), f"{name}_command")
+            app.command(name, epilog=f"Example: recrawl lab {example}")(as_command(function))
+    return app

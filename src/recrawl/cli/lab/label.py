@@ -9,7 +9,6 @@ import typer
 
 from recrawl.cli.lab.options import Archives, Workers
 from recrawl.cli.terminal.output import AsJson, as_json, table
-from recrawl.cli.terminal.progress import detailed
 
 _COLUMNS = {
     "url": "page",
@@ -38,6 +37,7 @@ def label_command(
 
     Each pair is judged by the pages of its site at that time and before. Other columns of the file are passed through.
     """
+    from recrawl.cli.terminal.progress import detailed  # lazy: the help does without
     from recrawl.lab.labels import judge_pairs, read_pairs  # lazy: loads pyarrow
 
     wanted = read_pairs(pairs)

@@ -6,64 +6,51 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Unpack
 
 import typer
 
 from recrawl.cli.lab.options import NoCache, Workers, cache_folder
 from recrawl.cli.terminal.output import AsJson, as_json, note, say, table
-from recrawl.cli.terminal.progress import detailed
 from recrawl.errors import UnknownName, UsageError
+from recrawl.extras import CHARTS, require
+from recrawl.parameters import Reproducing
 from recrawl.version import __version__
 
 _MOST_ROWS = 40
 
-Names = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="NAME...", help="Experiments, or all of a publication, e.g. radinsky2013; --list lists them."
-    ),
-]
-Archives = Annotated[
-    list[Path] | None, typer.Option(help="Also run on these archives: Parquet files or folders of them; repeatable.")
-]
-Every = Annotated[
-    bool, typer.Option("--all", help="Run all experiments; takes several minutes at full size on two cores.")
-]
-Seeds = Annotated[int, typer.Option(min=1, help="Number of random seeds for experiments that draw random numbers.")]
 Resume = Annotated[
     bool, typer.Option("--resume", help="Skip experiments that --out holds already, from a run with the same options.")
 ]
-Change = Annotated[str, typer.Option(help="What counts as a change in archives: text, raw, significant, ...")]
 
 
 def reproduce_command(
-    names: Names = None,
-    every: Every = False,
-    listed: Annotated[bool, typer.Option("--list", help="List the experiments and exit.")] = False,
-    archives: Archives = None,
+    readings: Annotated[
+        bool, typer.Option("--readings", help="List sentences that can be read in several ways, and exit.")
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="Add to the report in this folder: a page, charts, JSON.")] = None,
-    scale: Annotated[float, typer.Option(help="Size of generated webs as a share of the publication's.")] = 1.0,
-    seeds: Seeds = 2,
-    change: Change = "text",
     workers: Workers = None,
     no_cache: NoCache = False,
     resume: Resume = False,
     json: AsJson = False,
+    **asked: Unpack[Reproducing],
 ) -> None:
     """Repeat tables and figures of the publications: published values beside our measurements."""
     from recrawl.lab import experiments  # lazy: loads all policies, which `recrawl lab --help` does not need
 
-    if listed:
+    if asked["list"]:
         _list(experiments, json)
         return
-    chosen = _chosen(experiments, names or [], every)
-    _check(scale, out)
+    if readings:
+        _list_readings(json)
+        return
+    chosen = _chosen(experiments, asked.get("names") or [], asked["all"])
+    _check(out)
+    if out is not None:
+        require(*CHARTS)
     settings = {
-        "scale": scale,
-        "seeds": seeds,
-        "archives": tuple(archives or ()),
-        "change": change,
+        **{name: value for name, value in asked.items() if name in ("scale", "seeds", "change")},
+        "archives": tuple(map(Path, asked.get("archives") or ())),
         "workers": workers or os.cpu_count() or 1,
         "cache": None if no_cache else cache_folder(),
     }
@@ -85,10 +72,20 @@ def _list(experiments: Any, json: bool) -> None:
     as_json(rows) if json else table(rows, {"name": "name", "of": "of", "title": "title"})
 
 
-def _check(scale: float, out: Path | None) -> None:
+def _list_readings(json: bool) -> None:
+    from recrawl.lab.experiments.readings import SENTENCES  # lazy: as above
+
+    rows = [
+        {"of": f"{it.document} {it.place}", "says": it.says, **one._asdict()}
+        for it in SENTENCES.values()
+        for one in it.readings
+    ]
+    columns = {"of": "of", "name": "reading", "means": "means", "replay": "replayed by"}
+    as_json(rows) if json else table(rows, columns)
+
+
+def _check(out: Path | None) -> None:
     """Refuse invalid options before the long work."""
-    if not 0 < scale <= 1:
-        raise UsageError(f"invalid --scale {scale:g}: must be above 0 and at most 1")
     if out is not None and out.exists() and not out.is_dir():
         raise UsageError(f"invalid --out {out}: it is a file; name a folder")
 
@@ -122,6 +119,8 @@ def _missing(report: Any, chosen: Sequence[Any], settings: dict[str, Any], out: 
 
 def _run(experiments: Any, report: Any, chosen: Sequence[Any], settings: dict[str, Any], out: Path | None) -> list[Any]:
     """Run the experiments; each is added to the report as soon as it is finished."""
+    from recrawl.cli.terminal.progress import detailed  # lazy: the help does without
+
     runs = []
     with detailed() as bars:
         for number, experiment in enumerate(chosen, 1):
@@ -158,7 +157,8 @@ def _show(done: Any) -> None:
     if len(result.rows) > _MOST_ROWS:
         say(f"... and {len(result.rows) - _MOST_ROWS} more rows; use --json or --out for all")
     for claim in result.claims:
-        say(f"  [{claim.verdict}] {claim.says} ({claim.place}) on {claim.world}: {claim.measured}")
+        read = f", {claim.reading}" if claim.reading else ""
+        say(f"  [{claim.verdict}] {claim.says} ({claim.place}) on {claim.world}{read}: {claim.measured}")
         if claim.why:
             say(f"      {claim.why}")
     say()

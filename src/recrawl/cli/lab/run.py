@@ -5,21 +5,18 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
 from recrawl.cli.lab import options
 from recrawl.cli.terminal.output import AsJson, as_json, note, table
-from recrawl.cli.terminal.progress import detailed
 from recrawl.errors import UsageError
-from recrawl.lab.histories.history import without_start
-from recrawl.lab.histories.opening import open_history
-from recrawl.lab.histories.weights import check_importance, with_importance
-from recrawl.lab.replays.runner import over_seeds, run_all
-from recrawl.lab.replays.trials import Trial, needs_of, trials_of
-from recrawl.settings import size
+from recrawl.parameters import CycleLength, Policies, ReplayBudget, SingleReplay
 from recrawl.times import duration
+
+if TYPE_CHECKING:
+    from recrawl.lab.replays.trials import Trial
 
 COLUMNS = {
     "policy": "policy",
@@ -27,6 +24,7 @@ COLUMNS = {
     "cycle_days": ">cycle, days",
     "visits": ">visits",
     "found": ">found",
+    "distinct": ">distinct",
     "change_ratio": ">change ratio",
     "recall": ">recall",
     "share_of_clairvoyant": ">of clairvoyant",
@@ -40,6 +38,9 @@ COLUMNS = {
 WEIGHTED = {"change_ratio": "weighted_change_ratio", "freshness": "weighted_freshness"}
 """Measure to the same measure weighted by importance."""
 
+_OF_SETUP = ("discover", "at_start", "failures", "late", "hints", "cost", "site_share", "copies", "shards")
+"""Options of a replay that are fields of `Setup` as they are."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
@@ -49,64 +50,40 @@ class Grid:
     policies: list[str]
     budgets: list[float]
     lengths: list[str]
-    cycles: int | None
     seeds: list[int]
-    change: str
-    skip: str
-    importance: str
-    settings: dict[str, Any]
-    """Fields of `Setup` that all replays share."""
+    replay: SingleReplay
 
 
 def run_command(
     archives: options.Archives,
-    policy: options.Policies,
-    budget: Annotated[float, typer.Option(help="Visits per cycle; below 1, a share of the pages.")] = 0.01,
-    bytes_: options.Bytes = "0",
-    cycle: Annotated[str, typer.Option(help="Length of a cycle: 6h, 1d, 2w.")] = "1d",
-    cycles: options.Cycles = None,
-    skip: options.Skip = "0d",
+    policy: Policies,
+    budget: ReplayBudget = 0.01,
+    cycle: CycleLength = "1d",
     seed: Annotated[
         list[int] | None, typer.Option(help="Random seed; repeatable: means and spread over all seeds.")
     ] = None,
-    change: options.Change = "text",
-    discover: options.Discover = "births",
-    at_start: options.AtStart = 1.0,
-    failures: options.Failures = 0.0,
-    late: options.Late = 0.0,
-    hints: options.HintsFrom = "",
-    importance: options.Weights = "even",
-    cost: options.Costs = "visit",
-    shards: options.Shards = 1,
     workers: options.Workers = None,
     no_cache: options.NoCache = False,
     json: AsJson = False,
+    **replay: Unpack[SingleReplay],
 ) -> None:
     """Replay archives under policies and measure what each finds within the budget."""
-    settings = {"discover": discover, "at_start": at_start, "failures": failures, "late": late, "hints": hints}
-    grid = Grid(
-        archives=archives,
-        policies=policy,
-        budgets=[budget],
-        lengths=[cycle],
-        cycles=cycles,
-        seeds=seed or [1],
-        change=change,
-        skip=skip,
-        importance=importance,
-        settings=settings | {"cost": cost, "bytes": size(bytes_), "shards": shards},
-    )
-    show_rows(replay_grid(grid, workers, no_cache), importance, json)
+    grid = Grid(archives=archives, policies=policy, budgets=[budget], lengths=[cycle], seeds=seed or [1], replay=replay)
+    show_rows(replay_grid(grid, workers, no_cache), replay["importance"], json)
 
 
 def show_rows(rows: list[dict[str, Any]], importance: str, json: bool) -> None:
     """Print results; with page weights, the weighted measures stand beside the plain ones."""
+    from recrawl.lab.histories.weights import check_importance  # lazy: the help does without
+
     if json:
         as_json(rows)
         return
     columns: dict[str, str] = {}
     for key, heading in COLUMNS.items():
         columns[key] = heading
+        if key == "found" and any(row["honest_found"] is not None for row in rows):
+            columns |= {"honest_visits": ">visits, honest", "honest_found": ">found, honest"}
         if key in WEIGHTED and check_importance(importance) != "even":
             columns[WEIGHTED[key]] = ">by weight"
     table(rows, columns)
@@ -114,8 +91,18 @@ def show_rows(rows: list[dict[str, Any]], importance: str, json: bool) -> None:
 
 def replay_grid(grid: Grid, workers: int | None, no_cache: bool) -> list[dict[str, Any]]:
     """Run all replays of a grid; one row per policy, budget and cycle length, averaged over the seeds."""
-    weighted = check_importance(grid.importance) != "even"
-    seconds, skipped = [duration(length) for length in grid.lengths], duration(grid.skip)
+    from recrawl.cli.terminal.progress import detailed  # lazy: the help does without
+    from recrawl.lab.histories.history import without_start  # lazy: the help does without
+    from recrawl.lab.histories.opening import open_history  # lazy: the help does without
+    from recrawl.lab.histories.weights import check_importance, with_importance  # lazy: the help does without
+    from recrawl.lab.replays.runner import over_seeds, run_all  # lazy: the help does without
+    from recrawl.lab.replays.trials import Trial, needs_of, trials_of  # lazy: the help does without
+    from recrawl.lab.synth.adversaries import with_adversary  # lazy: the help does without
+    from recrawl.settings import size  # lazy: the help does without
+
+    asked = grid.replay
+    weighted = check_importance(asked["importance"]) != "even"
+    seconds, skipped = [duration(length) for length in grid.lengths], duration(asked["skip"])
     if min(seconds) <= 0:
         raise UsageError("invalid cycle length: must be longer than 0 s")
     needs = needs_of(grid.policies)
@@ -128,12 +115,17 @@ def replay_grid(grid: Grid, workers: int | None, no_cache: bool) -> list[dict[st
 
         facts = cache / "facts" if cache else None
         history = open_history(
-            grid.archives, grid.change, facts, on_read, clusters="clusters" in needs, words="words" in needs
+            grid.archives, asked["change"], facts, on_read, clusters="clusters" in needs, words="words" in needs
         )
         history = without_start(history, skipped) if skipped else history
-        history, ignored = with_importance(history, grid.importance)
-        settings = {**grid.settings, "weighted": weighted}
-        trials = trials_of(history, grid.policies, grid.budgets, seconds, grid.cycles, grid.seeds, **settings)
+        history = with_adversary(history, kind) if (kind := asked.get("adversary")) else history
+        history, ignored = with_importance(history, asked["importance"])
+        settings = {
+            **{name: value for name, value in asked.items() if name in _OF_SETUP},
+            "bytes": size(asked["bytes"]),
+            "weighted": weighted,
+        }
+        trials = trials_of(history, grid.policies, grid.budgets, seconds, asked.get("cycles"), grid.seeds, **settings)
         running, replayed = bars.add_task("replaying", total=len(trials), detail=""), list[Trial]()
 
         def on_replayed(trial: Trial) -> None:
@@ -144,5 +136,5 @@ def replay_grid(grid: Grid, workers: int | None, no_cache: bool) -> list[dict[st
         trial_cache = cache / "trials" if cache else None
         results = run_all(history, trials, time.perf_counter, cache=trial_cache, workers=workers, progress=on_replayed)
     if ignored:
-        note(f"of the weights in {grid.importance}, {ignored}")
+        note(f"of the weights in {asked['importance']}, {ignored}")
     return over_seeds(results)

@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, note, say
 from recrawl.errors import UsageError
-from recrawl.http_server import listen
-from recrawl.lab.formats.archive import Archive
-from recrawl.lab.replays.simulated_hints import SITEMAP_KINDS
-from recrawl.lab.timelapse import Clock, ServerOptions, serve
-from recrawl.lab.timelapse import app as timelapse
+from recrawl.parameters import SITEMAP_KINDS
 from recrawl.times import iso, moment, stamp
+
+if TYPE_CHECKING:
+    pass
 
 _MOST_SITES = 20
 
@@ -46,6 +45,11 @@ def serve_command(
     json: AsJson = False,
 ) -> None:
     """Serve archives over HTTP on this machine, with a clock of adjustable speed. Ctrl-C stops it."""
+    from recrawl.http_server import listen  # lazy: the help does without
+    from recrawl.lab.formats.archive import Archive  # lazy: the help does without
+    from recrawl.lab.timelapse import Clock, ServerOptions, serve  # lazy: the help does without
+    from recrawl.lab.timelapse import app as timelapse  # lazy: the help does without
+
     if not math.isfinite(speed) or speed < 0:
         raise UsageError(f"invalid --speed {speed}: must be 0 or more")
     archive = Archive.open(archives)

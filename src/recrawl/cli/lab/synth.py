@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Unpack
 
 import typer
 from rich.progress import TextColumn, TimeElapsedColumn
@@ -12,11 +12,9 @@ from rich.progress import TextColumn, TimeElapsedColumn
 from recrawl.cli.terminal.output import AsJson, as_json, say
 from recrawl.cli.terminal.progress import progress
 from recrawl.errors import UsageError
-from recrawl.lab.synth import KINDS, PARAMETERS, SyntheticWorld, hosts, write
+from recrawl.lab.synth import PARAMETERS, SyntheticWorld, hosts, write
+from recrawl.parameters import Synthesis
 from recrawl.times import iso, stamp
-
-_DEFAULT = SyntheticWorld()
-_SET = "Set any parameter; repeatable. --parameters lists them."
 
 
 def _list_parameters(show: bool) -> None:
@@ -28,23 +26,16 @@ def _list_parameters(show: bool) -> None:
 
 def synth_command(
     out: Annotated[Path, typer.Argument(metavar="OUT.parquet", help="The archive to write.")],
-    seed: Annotated[int, typer.Option(help="Random seed; the same seed gives the same web.")] = _DEFAULT.seed,
-    sites: Annotated[int, typer.Option(help="Number of sites.")] = _DEFAULT.sites,
-    pages: Annotated[int, typer.Option(help="Pages per site at the start.")] = _DEFAULT.pages,
-    days: Annotated[float, typer.Option(help="Length of the history in days.")] = _DEFAULT.days,
-    kinds: Annotated[
-        str, typer.Option(help=f"Kinds of site with weights, e.g. news=2,blog=1; kinds: {', '.join(KINDS)}.")
-    ] = _DEFAULT.kinds,
-    parameter: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=_SET)] = None,
     parameters: Annotated[
         bool, typer.Option("--parameters", callback=_list_parameters, is_eager=True, help="List all parameters.")
     ] = False,
     json: AsJson = False,
+    **asked: Unpack[Synthesis],
 ) -> None:
     """Generate a web whose pages appear, change and disappear, as an archive."""
     del parameters
-    given = {"seed": str(seed), "sites": str(sites), "pages": str(pages), "days": str(days), "kinds": kinds}
-    world = SyntheticWorld.of(given | _pairs(parameter or []))
+    named = _pairs(asked.pop("set", []))
+    world = SyntheticWorld.of({name: str(value) for name, value in asked.items()} | named)
     if not out.parent.is_dir():
         raise UsageError(f"cannot write {out}: folder {out.parent} does not exist")
     begun = time.monotonic()

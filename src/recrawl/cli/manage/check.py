@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, count, note, say
-from recrawl.cli.terminal.session import Wait, repository
+from recrawl.cli.terminal.session import repository
 from recrawl.errors import DiskFull, StorageFailure
-from recrawl.repository.checking import CheckReport, unusable
+from recrawl.parameters import Wait
+
+if TYPE_CHECKING:
+    from recrawl.repository.checking import CheckReport
 
 EXAMPLE = "Example: recrawl check --repair"
 
@@ -17,6 +20,9 @@ EXAMPLE = "Example: recrawl check --repair"
 def command(
     ctx: typer.Context,
     repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired.")] = False,
+    truth: Annotated[
+        bool, typer.Option("--truth", help="Read every stored version again, and compare all with the archive alone.")
+    ] = False,
     wait: Wait = False,
     json: AsJson = False,
 ) -> None:
@@ -25,11 +31,14 @@ def command(
     Every record of the archive is read, so a large repository takes a while. With --repair, the index is rebuilt, an
     archive file that lost its end is cut after its last sound record, versions whose record is damaged are marked as
     lost (the next visit downloads the page in full), and counters are computed again. What a crash leaves behind needs
-    no repair: the next writing command sees to it.
+    no repair: the next writing command sees to it. With --truth, texts, titles, changes and what a search finds are
+    computed from the WARC records alone and compared with what the database and the index say.
     """
+    from recrawl.repository.checking import unusable  # lazy: the help does without
+
     try:
         with repository(ctx) as repo:
-            report = repo.check(repair=repair, wait=wait)
+            report = repo.check(repair=repair, truth=truth, wait=wait)
     except DiskFull:
         raise
     except StorageFailure as error:

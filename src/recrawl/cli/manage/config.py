@@ -10,7 +10,6 @@ from recrawl.cli.terminal import completions
 from recrawl.cli.terminal.output import AsJson, as_json, say, table
 from recrawl.cli.terminal.session import repository
 from recrawl.errors import UnknownName
-from recrawl.settings import SETTINGS, parse_value
 
 EXAMPLE = "Example: recrawl config delay 2.5"
 
@@ -24,6 +23,8 @@ def command(
     json: AsJson = False,
 ) -> None:
     """List, show or change settings. They are stored in recrawl.toml, which you can also edit."""
+    from recrawl.settings import SETTINGS, parse_value  # lazy: the help does without
+
     names = [setting.name for setting in SETTINGS]
     if name is not None and name not in names:
         raise UnknownName("setting", name, names)

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, say
-from recrawl.repository.repository import Repository
 
 EXAMPLE = "Example: recrawl init news"
 
@@ -48,6 +47,8 @@ def command(
     With --shards, the repository is a cluster: its sites are divided into so many shards, which the workers of several
     machines crawl and refresh with one budget. The number never changes: take four to eight times as many as machines.
     """
+    from recrawl.repository.repository import Repository  # lazy: the help does without
+
     where = folder or ctx.obj or Path()
     if shards:
         from recrawl.cluster.layout import create_cluster  # lazy: needs the extra `postgres`

@@ -8,10 +8,9 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, count, note, say
-from recrawl.cli.terminal.progress import detailed
-from recrawl.cli.terminal.session import Wait, repository
+from recrawl.cli.terminal.session import repository
 from recrawl.errors import UsageError
-from recrawl.repository.opening import patience
+from recrawl.parameters import Wait
 
 EXAMPLE = "Example: recrawl move --to 'postgresql://crawler:${CRAWL_PASSWORD}@db.example/crawl?schema=news'"
 
@@ -44,6 +43,8 @@ def command(
     --to 'postgresql://db.example/crawl?schema=news' --archive 's3://pages/news'. It stays in use, as it is,
     until all of the cluster was compared with it.
     """
+    from recrawl.cli.terminal.progress import detailed  # lazy: the help does without
+
     if shards is not None:
         _divide(ctx, to, archive, shards, wait=wait, json=json)
         return
@@ -65,8 +66,10 @@ def command(
 
 
 def _divide(ctx: typer.Context, to: str, archive: str, shards: int, *, wait: bool, json: bool) -> None:
+    from recrawl.cli.terminal.progress import detailed  # lazy: the help does without
     from recrawl.cluster.commands.division import divide_repository  # lazy: needs the extra `postgres`
     from recrawl.cluster.opening import is_cluster  # lazy: few commands move
+    from recrawl.repository.opening import patience  # lazy: the help does without
 
     with repository(ctx) as repo:
         folder = repo.folder
@@ -98,6 +101,7 @@ def _divide(ctx: typer.Context, to: str, archive: str, shards: int, *, wait: boo
 
 
 def _join(folder: Path, to: str, archive: str, *, json: bool) -> None:
+    from recrawl.cli.terminal.progress import detailed  # lazy: the help does without
     from recrawl.cluster.commands.joining import join_cluster  # lazy: needs the extra `postgres`
 
     with detailed(quiet=json) as bar:
@@ -117,6 +121,8 @@ def _join(folder: Path, to: str, archive: str, *, json: bool) -> None:
 
 
 def _move_archive(ctx: typer.Context, to: str, *, wait: bool, json: bool) -> None:
+    from recrawl.cli.terminal.progress import detailed  # lazy: the help does without
+
     with repository(ctx) as repo, detailed(quiet=json) as bar:
         task = bar.add_task("copying", total=None, detail="")
         moved = repo.move_archive(

@@ -1,1 +1,1 @@
-"""Commands that list what is stored: status, sites, pages, changes, log, show, diff, search."""
+"""Commands that list what is stored: status, usage, sites, pages, changes, log, show, diff, search."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, clean, count, say, when, write_picture
-from recrawl.cli.terminal.session import Url, repository
-from recrawl.repository.results.difference import Difference
+from recrawl.cli.terminal.session import repository
+from recrawl.parameters import Url
+
+if TYPE_CHECKING:
+    from recrawl.repository.results.difference import Difference
 
 EXAMPLE = "Example: recrawl diff https://example.org/news -2 -1"
 _STYLES = {"in": "green", "out": "red", "same": "dim"}

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, table, when
-from recrawl.cli.terminal.session import Url, repository
-from recrawl.repository.results.pages import Version
-from recrawl.repository.results.values import Visit
+from recrawl.cli.terminal.session import repository
+from recrawl.parameters import Url
+
+if TYPE_CHECKING:
+    from recrawl.repository.results.pages import Version
+    from recrawl.repository.results.values import Visit
 
 EXAMPLE = "Example: recrawl log https://example.org/news"
 _VISITS = {
@@ -48,6 +51,6 @@ def command(
 
 def _row(row: Visit | Version) -> dict[str, Any]:
     made = {**row.as_dict(), "at": when(row.time)}
-    if isinstance(row, Version) and row.rendered:
+    if made.get("rendered"):
         made["what"] += ", rendered"
     return made

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Unpack
 
 import typer
 
-from recrawl.cli.terminal import completions
 from recrawl.cli.terminal.output import AsJson, as_json, table, when
 from recrawl.cli.terminal.session import repository
+from recrawl.parameters import Limit, PageQuery
 
 EXAMPLE = "Example: recrawl pages --state live --limit 20"
 
 
-def command(
-    ctx: typer.Context,
-    site: Annotated[str, typer.Option(autocompletion=completions.sites, help="Only pages of this site.")] = "",
-    state: Annotated[
-        str, typer.Option(autocompletion=completions.states, help="Only pages in this state: found, live, gone ...")
-    ] = "",
-    limit: Annotated[int, typer.Option(min=-1, max=2**62, help="List at most this many pages; -1 for all.")] = -1,
-    json: AsJson = False,
-) -> None:
+def command(ctx: typer.Context, limit: Limit = -1, json: AsJson = False, **only: Unpack[PageQuery]) -> None:
     """List the pages: state, depth, visits, changes, last visit, title."""
     with repository(ctx) as repo:
-        pages = repo.pages(site=site, state=state, limit=limit)
+        pages = repo.pages(limit=limit, **only)
         if json:
             as_json([page.as_dict() for page in pages])
             return

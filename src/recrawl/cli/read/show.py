@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from recrawl.cli.terminal.output import AsJson, as_json, say, when, write_picture
-from recrawl.cli.terminal.session import Url, repository
-from recrawl.repository.results.values import iso
+from recrawl.cli.terminal.output import AsJson, as_json, say, show_markdown, when, write_picture
+from recrawl.cli.terminal.session import repository
+from recrawl.parameters import Url
 
 EXAMPLE = "Example: recrawl show https://example.org/news --at 2026-03-01"
 
@@ -23,9 +23,17 @@ def command(
     screenshot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the screenshot of the version to this file, as PNG.")
     ] = None,
+    text: Annotated[
+        bool, typer.Option("--text", help="Print all text in lines, with menus and footers, without markup.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
-    """Print a version of a page as text."""
+    """Print the content of a version of a page: as it reads on a terminal, as Markdown in a pipe.
+
+    Menus, footers and other parts of the site's frame are left out; --text prints them too.
+    """
+    from recrawl.repository.results.values import iso  # lazy: the help does without
+
     with repository(ctx) as repo:
         version = repo.page(url).version(at)
         if screenshot is not None:
@@ -45,13 +53,16 @@ def command(
                     "updated": iso(version.updated),
                     "headers": [list(pair) for pair in version.headers],
                     "text": version.text,
+                    "markdown": version.markdown,
                     **({"source": version.html} if source else {}),
                 }
             )
         elif source:
             sys.stdout.buffer.write(version.body)
         else:
-            lines = version.lines
+            shown = version.text if text else version.markdown
             say(f"{version.title or version.url}  ({when(version.time)})\n")
-            for line in lines:
-                say(line)
+            if text or not shown:
+                say(shown or "(no content; --text prints all text)")
+            else:
+                show_markdown(shown)

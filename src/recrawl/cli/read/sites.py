@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, percent, table, when
 from recrawl.cli.terminal.session import repository
-from recrawl.repository.results.values import Site
+
+if TYPE_CHECKING:
+    from recrawl.repository.results.values import Site
 
 EXAMPLE = "Example: recrawl sites --json"
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, count, note, percent, say, table, when
 from recrawl.cli.terminal.session import repository
-from recrawl.repository.results.values import Status
-from recrawl.repository.results.words import shared_text
-from recrawl.repository.running import describe_running
+from recrawl.repository.results.words import held_text, shared_text
 from recrawl.times import span
+
+if TYPE_CHECKING:
+    from recrawl.repository.results.values import Status
 
 EXAMPLE = "Example: recrawl status"
 _MOST_SITES = 5
@@ -34,6 +35,8 @@ _CYCLE_COLUMNS = {
 
 def command(ctx: typer.Context, json: AsJson = False) -> None:
     """Show what is stored, how long ago it was checked, and what the last cycles found."""
+    from recrawl.repository.running import describe_running  # lazy: the help does without
+
     with repository(ctx) as repo:
         status = repo.status()
     if json:
@@ -46,7 +49,7 @@ def command(ctx: typer.Context, json: AsJson = False) -> None:
     states = ", ".join(f"{number:,} {name}" for name, number in status.states.items() if number)
     say(f"{count(status.sites, 'site')}, {count(status.pages, 'page')} ({states or 'none yet'})")
     if status.freshness is not None and status.freshness_low is not None and status.freshness_high is not None:
-        interval = f"{100 * status.freshness_low:.0f}–{100 * status.freshness_high:.0f} %"  # noqa: RUF001
+        interval = f"{100 * status.freshness_low:.0f}–{100 * status.freshness_high:.0f} %"
         pages = count(status.stored, "stored page")
         say(f"fresh now: {percent(status.freshness)} of {pages} (90 % interval {interval})")
     archived = f"{status.archive_bytes / 1e6:,.1f} MB archived"
@@ -81,6 +84,8 @@ def _print_spending(spending: dict[str, Any]) -> None:
     say(f"cycle {spending['cycle']} spent {visits:,} of {count(spending['budget'], 'visit')}, {received}{share}:")
     columns = {"site": "site", "visits": ">visits", "updates": ">updates", "not_modified": ">304", "failed": ">failed"}
     table(spending["sites"][:_MOST_SITES], {**columns, "received": ">bytes"})
+    for held in spending["held"]:
+        say(held_text(**held))
     if len(spending["sites"]) > _MOST_SITES:
         say(f"... and {count(len(spending['sites']) - _MOST_SITES, 'site')} more; --json lists all")
 

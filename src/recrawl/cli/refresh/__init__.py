@@ -1,1 +1,1 @@
-"""Commands that visit pages: crawl, cycle, run, serve, demo, recheck."""
+"""Commands that visit pages, and services: crawl, cycle, run, serve, mcp, demo, recheck."""

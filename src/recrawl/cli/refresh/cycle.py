@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Unpack
 
 import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, count, percent, say, table
-from recrawl.cli.terminal.run_report import end_run, watched
-from recrawl.cli.terminal.session import AllowPrivate, Budget, Bytes, Change, Delay, PolicyText, Stop, Wait, repository
+from recrawl.cli.terminal.session import repository
+from recrawl.cli.terminal.signals import Stop
+from recrawl.parameters import Budget, Bytes, PolicyText, RunRules, TimeLimit, Wait
 
 EXAMPLE = "Example: recrawl cycle --budget 500 --policy 'round-robin(order=shuffled)'"
 _MOST_ROWS = 20
@@ -17,36 +18,35 @@ _MOST_ROWS = 20
 def command(
     ctx: typer.Context,
     budget: Budget = None,
-    bytes_: Bytes = "",
+    bytes: Bytes = "",  # noqa: A002
     policy: PolicyText = "",
-    time_limit: Annotated[str, typer.Option("--for", metavar="DURATION", help="End the cycle after this long.")] = "",
+    time_limit: TimeLimit = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the plan (pages and reasons) without visiting anything.")
     ] = False,
     wait: Wait = False,
-    allow_private: AllowPrivate = False,
-    delay: Delay = None,
-    change: Change = "",
     json: AsJson = False,
+    **rules: Unpack[RunRules],
 ) -> None:
     """Refresh once: visit the pages that the policy chooses, within the budget."""
+    from recrawl.cli.terminal.run_report import end_run, watched  # lazy: the help does without
+
     options: dict[str, Any] = {
         "budget": budget,
         "policy": policy or None,
-        "bytes": bytes_,
-        "time_limit": time_limit or None,
-        "allow_private": allow_private,
-        "delay": delay,
-        "change": change,
+        "bytes": bytes,
+        "time_limit": time_limit,
+        **rules,
     }
+    stop = Stop()
     with repository(ctx) as repo:
         if dry_run:
             plan = repo.plan(**options).as_dict()
             as_json(plan) if json else _print_plan(plan)
             return
         with watched(quiet=json) as watcher:
-            report = repo.cycle(**options, wait=wait, progress=watcher.report, stop=Stop())
-    end_run(report, json=json)
+            report = repo.cycle(**options, wait=wait, progress=watcher.report, stop=stop)
+    end_run(report, stop, json=json)
 
 
 def _print_plan(plan: dict[str, Any]) -> None:

@@ -9,28 +9,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import Progress, SpinnerColumn, TextColumn
 
-from recrawl.choose import make_policy
 from recrawl.cli.terminal.output import AsJson, as_json, percent, say, table, when
-from recrawl.cli.terminal.run_report import describe_outcomes, watched
-from recrawl.cli.terminal.session import Stop
-from recrawl.columns import DAY
+from recrawl.cli.terminal.signals import Stop
 from recrawl.errors import UsageError
-from recrawl.extras import require_lab
-from recrawl.lab.formats.archive import Archive
-from recrawl.lab.synth import SyntheticWorld, write
-from recrawl.lab.timelapse import Clock, TimeLapseServer
-from recrawl.lab.timelapse import app as timelapse
-from recrawl.repository.repository import Repository
 from recrawl.times import iso, stamp
+
+if TYPE_CHECKING:
+    from recrawl.lab.formats.archive import Archive
+    from recrawl.lab.timelapse import Clock, TimeLapseServer
+    from recrawl.repository.repository import Repository
 
 EXAMPLE = "Example: recrawl demo --cycles 10 --budget 0.2"
 
-_SPEED = 0.4 * DAY
+_DAY = 86_400.0
+_SPEED = 0.4 * _DAY
 """Virtual seconds per second: a day passes in 2.5 s."""
 
 
@@ -58,8 +54,14 @@ def command(
 
     A day of its clock takes 2.5 seconds; the demo ends by itself after the days of --cycles.
     """
-    require_lab()
-    stop = Stop()
+    from recrawl.choose import make_policy  # lazy: the help does without
+    from recrawl.columns import DAY  # lazy: the help does without
+    from recrawl.lab.formats.archive import Archive  # lazy: the help does without
+    from recrawl.lab.synth import SyntheticWorld, write  # lazy: the help does without
+    from recrawl.lab.timelapse import Clock, TimeLapseServer  # lazy: the help does without
+    from recrawl.lab.timelapse import app as timelapse  # lazy: the help does without
+    from recrawl.repository.repository import Repository  # lazy: the help does without
+
     make_policy(policy)  # refuse an invalid policy before the work begins
     if not budget > 0:
         raise UsageError(f"invalid budget {budget:g}: must be above 0")
@@ -73,7 +75,7 @@ def command(
         with TimeLapseServer(timelapse(archive, clock)) as server, Repository.create(folder, clock=clock.now) as repo:
             repo.add(*(server.url_of(f"https://{host}/") for host in archive.sites), allow_private=True, delay=0.0)
             stage = _Stage(archive, clock, server, repo, json)
-            days = _play(stage, count, budget, policy, stop)
+            days = _play(stage, count, budget, policy, Stop())
             finale = _finale(stage)
     if json:
         as_json({"days": days, **finale})
@@ -83,6 +85,9 @@ def command(
 
 def _play(stage: _Stage, count: int, budget: float, policy: str, stop: Stop) -> list[dict[str, Any]]:
     """Crawl on the first day, refresh on every following day, while the clock runs."""
+    from recrawl.cli.terminal.run_report import describe_outcomes, watched  # lazy: the help does without
+    from recrawl.columns import DAY  # lazy: the help does without
+
     clock, repo = stage.clock, stage.repo
     live = len(stage.archive.pages_at(clock.now()))
     _say(stage, f"a web of {len(stage.archive.sites)} sites and {live:,} pages, on {stamp(clock.now())}\n")
@@ -152,6 +157,8 @@ def _sleep_until(stage: _Stage, moment: float, stop: Stop) -> None:
 
 @contextmanager
 def _waiting(text: str, *, quiet: bool) -> Iterator[None]:
+    from rich.progress import Progress, SpinnerColumn, TextColumn  # lazy: the help does without
+
     columns = (SpinnerColumn(), TextColumn("{task.description}"))
     with Progress(*columns, transient=True, disable=quiet or not sys.stderr.isatty()) as bar:
         bar.add_task(text, total=None)

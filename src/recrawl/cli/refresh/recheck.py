@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, note, say
-from recrawl.cli.terminal.run_report import print_report, watched
-from recrawl.cli.terminal.session import Stop, Wait, repository
+from recrawl.cli.terminal.session import repository
+from recrawl.cli.terminal.signals import Stop
 from recrawl.errors import RepositoryBusy
+from recrawl.parameters import Wait
 
 EXAMPLE = "Example: recrawl recheck https://example.org/news"
 
@@ -28,9 +29,12 @@ def command(
     Without a target, visit what was requested before and pages whose interval ('recrawl add --every') is over. While
     another process works on the repository, the request is stored and the next cycle fulfils it.
     """
+    from recrawl.cli.terminal.run_report import print_report, watched  # lazy: the help does without
+
+    stop = Stop()
     with repository(ctx) as repo, watched(quiet=json) as watcher:
         try:
-            report = repo.recheck(*(targets or ()), wait=wait, progress=watcher.report, stop=Stop())
+            report = repo.recheck(*(targets or ()), wait=wait, progress=watcher.report, stop=stop)
         except RepositoryBusy as busy:
             note(f"{busy}; the request is stored and the next cycle fulfils it")
             raise
@@ -40,3 +44,4 @@ def command(
         say("nothing to visit")
     else:
         print_report(report)
+    stop.end(finished=report is not None and report.finished)

@@ -10,7 +10,6 @@ import typer
 from recrawl.cli.terminal.output import AsJson, as_json, note, say
 from recrawl.cli.terminal.session import repository
 from recrawl.errors import UsageError
-from recrawl.repository.plugin_checks import check_plugins
 
 EXAMPLE = "Example: recrawl serve --port 8700"
 
@@ -35,6 +34,9 @@ def command(
     allow_host: Hosts = None,
     trusted_proxy: Proxies = None,
     schedule: Annotated[bool, typer.Option(help="Run cycles on schedule.")] = True,
+    mcp_writes: Annotated[
+        bool, typer.Option("--mcp-writes", help="Let assistants at /mcp add pages and request visits.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Run the service: scheduled cycles, a dashboard, an HTTP API. Ctrl-C stops it cleanly.
@@ -43,6 +45,8 @@ def command(
     loopback and behind a trusted proxy, a token is created, printed once and stored in the repository, unless
     --token-file names one.
     """
+    from recrawl.repository.plugin_checks import check_plugins  # lazy: the help does without
+
     with repository(ctx) as repo:
         folder = repo.folder
         check_plugins(repo.options(), repo.settings)  # refuse invalid settings before anything starts
@@ -59,6 +63,7 @@ def command(
         names=tuple(allow_host or ()),
         proxies=tuple(trusted_proxy or ()),
         schedule=schedule,
+        mcp_writes=mcp_writes,
         log=None if json else say,
     )
     service = running.Service(folder, plan)

@@ -11,12 +11,16 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from itertools import accumulate
 from pathlib import Path
+from textwrap import wrap
 from typing import Annotated, Any
 
 import typer
 
+from recrawl.durable_files import replace_file
 from recrawl.errors import UsageError
+from recrawl.repository.results.addresses import readable_url
 from recrawl.repository.results.words import count, percent
 
 __all__ = [
@@ -28,6 +32,7 @@ __all__ = [
     "note",
     "percent",
     "say",
+    "show_markdown",
     "table",
     "when",
     "write_picture",
@@ -52,6 +57,17 @@ def say(text: str = "") -> None:
     typer.echo(clean(text) if text else "")
 
 
+def show_markdown(text: str) -> None:
+    """Print Markdown: rendered on a terminal, as it is in a pipe."""
+    if not sys.stdout.isatty():
+        say(text)
+        return
+    from rich.console import Console  # lazy: rich loads slowly
+    from rich.markdown import Markdown  # lazy: rich loads slowly
+
+    Console().print(Markdown(clean(text)))
+
+
 def note(text: str) -> None:
     """Print a line to standard error."""
     typer.echo(clean(text), err=True)
@@ -65,7 +81,7 @@ def as_json(value: Any) -> None:
 def write_picture(file: Path, picture: bytes, *, json: bool, **facts: Any) -> None:
     """Write a picture to a file and print where it is."""
     try:
-        file.write_bytes(picture)
+        replace_file(file, picture)
     except OSError as error:
         raise UsageError(f"cannot write {file}: {error.strerror}") from error
     if json:
@@ -100,14 +116,22 @@ def when(time: datetime | None) -> str:
     return "never" if time is None else time.strftime("%Y-%m-%d %H:%M:%SZ")
 
 
-_HEADER = [True]
-_SHORT_CELL = 20
-"""Columns with cells up to this length are not wrapped."""
+_HEADER, _WIDE = [True], [False]
+_GAP = 2
+"""Columns between two columns of a table."""
+_LEAST_TEXT = 12
+_LEAST_URL = 20
+"""Characters that a column of text keeps at least, and one of URLs."""
 
 
 def show_header(shown: bool) -> None:
     """Whether tables in a pipe begin with a line of headings."""
     _HEADER[0] = shown
+
+
+def show_wide(wide: bool) -> None:
+    """Whether tables on a terminal may be wider than it."""
+    _WIDE[0] = wide
 
 
 def table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> None:
@@ -119,27 +143,89 @@ def table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> None
             cells = (_plain(row.get(key)) for key in columns)
             typer.echo("\t".join(cell.replace("\t", " ").replace("\n", " ") for cell in cells))
         return
+    from rich.cells import cell_len  # lazy: rich loads slowly
     from rich.console import Console  # lazy: rich loads slowly
     from rich.table import Table  # lazy: rich loads slowly
     from rich.text import Text  # lazy: rich loads slowly
 
-    view = Table(box=None, header_style="bold", pad_edge=False)
-    lines = [[_cell(row.get(key)) for key in columns] for row in rows]
-    for place, heading in enumerate(columns.values()):
-        name, right = heading.lstrip(">"), heading.startswith(">")
-        longest = max((len(line[place]) for line in lines), default=0)
-        # Long texts fold; numbers, dates and words stay whole.
-        view.add_column(
-            name, justify="right" if right else "left", overflow="fold", no_wrap=right or longest <= _SHORT_CELL
+    names, right = [it.lstrip(">") for it in columns.values()], [it.startswith(">") for it in columns.values()]
+    lines = [[_shown(key, row.get(key)) for key in columns] for row in rows]
+    longest = [max((cell_len(line[place]) for line in lines), default=0) for place in range(len(names))]
+    natural = [max(length, len(name)) for length, name in zip(longest, names, strict=True)]
+    room = sum(natural) + _GAP * len(natural) if _WIDE[0] else Console().width
+    urls = [any(_is_url(line[place]) for line in lines) for place in range(len(names))]
+    least = [
+        max(
+            max(map(len, name.split()), default=0),
+            length if number else min(length, _LEAST_URL if url else _LEAST_TEXT),
         )
+        for name, length, number, url in zip(names, longest, right, urls, strict=True)
+    ]
+    widths = _fitted(natural, least, room)
+    if sum(widths) + _GAP * (len(widths) - 1) > room:
+        _print_records(names, lines, room)
+        return
+    view = Table(box=None, header_style="bold", pad_edge=False)
+    for name, width, number in zip(names, widths, right, strict=True):
+        view.add_column(name, justify="right" if number else "left", overflow="fold", width=width)
     for line in lines:
-        view.add_row(*map(Text, line))
-    Console().print(view)
+        view.add_row(*(Text(_one_line(cell, width)) for cell, width in zip(line, widths, strict=True)))
+    Console(width=max(room, 1)).print(view)
+
+
+def _fitted(natural: list[int], least: list[int], room: int) -> list[int]:
+    """Widths of columns in a line: the widest give first, none more than it can.
+
+    >>> _fitted([60, 5, 40], [24, 5, 12], 80), _fitted([10, 5], [10, 5], 12)
+    ([35, 5, 36], [10, 5])
+    """
+    widths = [max(min(width, room), fewest) for width, fewest in zip(natural, least, strict=True)]
+    while sum(widths) + _GAP * (len(widths) - 1) > room:
+        free = [place for place, width in enumerate(widths) if width > least[place]]
+        if not free:
+            break
+        widths[max(free, key=lambda place: widths[place])] -= 1
+    return widths
+
+
+def _one_line(cell: str, width: int) -> str:
+    """A URL shortened in its middle, so that it takes one line; other text is as it is, and folds.
+
+    >>> _one_line("https://a.example/one/two/three", 20), _one_line("one two three", 5)
+    ('https://a.…two/three', 'one two three')
+    """
+    from rich.cells import cell_len  # lazy: rich loads slowly
+
+    def beginning(text: str, room: int) -> str:
+        used = accumulate(map(cell_len, text))  # letters of some scripts take two columns
+        return text[: sum(1 for columns in used if columns <= room)]
+
+    if cell_len(cell) <= width or not _is_url(cell):
+        return cell
+    return f"{beginning(cell, width // 2)}…{beginning(cell[::-1], width - 1 - width // 2)[::-1]}"
+
+
+def _is_url(cell: str) -> bool:
+    return cell.startswith(("https://", "http://")) and " " not in cell
+
+
+def _print_records(names: list[str], lines: list[list[str]], room: int) -> None:
+    """Rows that are too wide for the terminal: each begins with its first cell, the others follow by name."""
+    for first, *others in lines:
+        say(_one_line(first, room))
+        parts = (f"{name} {_one_line(cell, room // 2)}" for name, cell in zip(names[1:], others, strict=True) if cell)
+        for line in wrap(", ".join(parts), max(room, 20), initial_indent="  ", subsequent_indent="    "):
+            say(line)
 
 
 def _plain(value: Any) -> str:
     """A cell for a pipe: integers without thousands separators."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else _cell(value)
+
+
+def _shown(key: str, value: Any) -> str:
+    """A cell on a terminal: URLs with words and hosts in their own letters."""
+    return _cell(readable_url(value) if key == "url" and isinstance(value, str) else value)
 
 
 def _cell(value: Any) -> str:

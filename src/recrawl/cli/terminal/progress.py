@@ -81,6 +81,8 @@ class RunBar:
         self._bar: Progress | None = None
         self._kind = ""
         self._last = 0.0
+        self._most = 0
+        """The largest total so far: pages under way are neither visited nor waiting, and pages are left out."""
 
     def __call__(self, progress: RunProgress) -> None:
         """Show the progress of a run, at most every 0.2 s."""
@@ -92,7 +94,8 @@ class RunBar:
         if self._bar is None:
             self._start(progress)
         self._last = now
-        total = progress.total if progress.total is not None else progress.visits + progress.waiting
+        self._most = max(self._most, progress.visits + progress.waiting)
+        total = self._most if progress.total is None else progress.total
         assert self._bar is not None
         task = self._bar.task_ids[0]
         detail = self._describe(progress.outcomes, progress.failures)
@@ -107,7 +110,7 @@ class RunBar:
             TextColumn("{task.fields[detail]}"),
             TimeElapsedColumn(),
         )
-        self._kind = progress.kind
+        self._kind, self._most = progress.kind, 0
         self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
         self._bar.add_task("crawling" if progress.kind == "crawl" else "visiting", total=progress.total, detail="")
         self._bar.start()

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import typer
 
 from recrawl.cli.terminal.output import as_json, count, note, say
+from recrawl.cli.terminal.signals import Stop
 from recrawl.model import NOT_FAILED, SKIPPED, Outcome
 from recrawl.repository.results.failures import in_words
 from recrawl.repository.results.runs import Progress, Report, counts
@@ -49,14 +50,17 @@ def describe_outcomes(outcomes: Counter[Outcome], failures: Counter[str]) -> str
     return ", ".join(f"{numbers[word]:,} {word}" for word in words if numbers[word]) or "nothing"
 
 
-def end_run(report: Report, *, json: bool) -> None:
-    """Print the summary of a crawl or cycle; exit with 1 if no page answered, and name the cause."""
+def end_run(report: Report, stop: Stop, *, json: bool) -> None:
+    """Print the summary of a crawl or cycle; exit with 1 if no page answered, and name the cause; or as stopped."""
     if json:
         as_json(report.as_dict())
     else:
         print_report(report)
+    stop.end(finished=report.finished)
     if report.fruitless:
-        causes = [(word, number) for word, number in report.failures.most_common() if word not in NOT_FAILED]
+        causes = [
+            (word, number) for word, number in (report.failures + report.left).most_common() if word not in NOT_FAILED
+        ]
         note(f"recrawl: no page could be downloaded; {in_words(causes[0][0])}")
         raise typer.Exit(1)
 
@@ -79,5 +83,7 @@ def print_report(report: Report) -> None:
     for failure, number in report.failures.most_common(_MOST_FAILURES):
         kind = "skipped" if failure in SKIPPED else "missing" if failure in NOT_FAILED else "failed"
         say(f"  {number:,} {kind}, {in_words(failure)}")
+    for cause, number in report.left.most_common(_MOST_FAILURES):
+        say(f"  {number:,} left for the next run, {in_words(cause)}")
     for warning in report.warnings[:_MOST_WARNINGS]:
         note(f"warning: {warning}")

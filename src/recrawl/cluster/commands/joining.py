@@ -14,6 +14,7 @@ from typing import NamedTuple
 from recrawl.cluster.commands.holding import HeldCluster, held_cluster
 from recrawl.cluster.layout import Layout
 from recrawl.cluster.run_requests import stopped_cycle
+from recrawl.durable_files import move_file
 from recrawl.errors import RepositoryError, StorageFailure, UsageError
 from recrawl.record.blobs.cache import ARCHIVE
 from recrawl.record.blobs.moves import FOLDER
@@ -89,7 +90,7 @@ class _Joining:
                 rows = self._copy_rows(source, target)
         self._held.check()
         if store == SQLITE:
-            (self._folder / DRAFT).replace(self._folder / DATABASE)
+            move_file(self._folder / DRAFT, self._folder / DATABASE)
         to = str(self._folder / DATABASE) if store == SQLITE else postgres_target(store).name
         return JoinedRepository(rows, files, to, where or str(self._folder / ARCHIVE), self._layout.target.name)
 

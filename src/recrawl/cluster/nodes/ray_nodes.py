@@ -25,7 +25,7 @@ from recrawl.cluster.nodes.ray_actors import ADDRESS, COORDINATOR, WORK, Coordin
 from recrawl.cluster.overview import state_of
 from recrawl.cluster.worker import LEASE_SECONDS
 from recrawl.errors import RepositoryError, UsageError
-from recrawl.extras import ray, require_ray
+from recrawl.extras import ray, require
 
 _START_SECONDS = 90.0
 _END_SECONDS = 60.0
@@ -118,7 +118,7 @@ def stop_cluster(layout: Layout) -> None:
 @contextmanager
 def _node(layout: Layout, options: NodeOptions, words: list[str]) -> Iterator[subprocess.Popen[bytes]]:
     """Ray's processes of a node."""
-    require_ray()
+    require("ray")
     with closing(layout.open()) as cluster:
         token = cluster.fact(_TOKEN)
     os.environ |= {

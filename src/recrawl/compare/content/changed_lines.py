@@ -10,46 +10,28 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import lru_cache
 
 from recrawl.compare.common_ends import common_ends
+from recrawl.compare.content.judge import LineChange
 from recrawl.compare.content.lines import Line
+from recrawl.compare.noise.date_words import STAMP_WORDS, date_words
 
 _DATE_WORD = (
     r"\d+(?:st|nd|rd|th|z)?|t\d+|jan\w*|feb\w*|mar|march|apr\w*|may|june?|july?|aug\w*|sep\w*|oct\w*|nov\w*|dec\w*"
     r"|mon|monday|tue\w*|wed\w*|thu\w*|fri|friday|sat\w*|sun|sunday|am|pm|utc|gmt|ces?t|[ep][sd]t|[0-9a-f]{7,40}"
+    r"|\d+(?:[년월일시분초er\u00bao]|h\d*|-?го|uhr)|[〇零一二三四五六七八九十廿卅]+"
 )
 _DATES = re.compile(rf"(?:{_DATE_WORD})\Z")
 _SKELETON = re.compile(rf"\b(?:{_DATE_WORD})\b")
 _STAMP = re.compile(
     r"\b(?:updated?|modified|generated|revised|rebuilt|built|edited|changed|compiled|rendered|retrieved|accessed|cached"
-    r"|crawled|exp|as of|copyright|aktualisiert|mise à jour|modifié|actualizado|gewijzigd)\b|更新|생성|수정"
+    r"|crawled|exp|as of|copyright|mise? à jour|cập nhật|chỉnh sửa|bản quyền)\b"
 )
 _NUMBER = re.compile(r"\d")
 _NO_LINE = Line("", 0)
 _MIN_ALIKE = 0.4
 _NEAR = (-2, -1, 1, 2)
-
-
-class LineChange(NamedTuple):
-    """A line that only one of two versions has. Small, because reader processes send it to the crawler."""
-
-    key: int
-    added: bool
-    framed: bool
-    mechanical: bool
-    """Whether it changed without anybody writing: the date of a stamp, or another order of its words."""
-    own: bool
-    """Whether the user says that it is content."""
-    fact: bool
-    """Whether it has a number or is a heading."""
-    words: int
-    near: tuple[int, ...]
-    """Keys of the lines around it."""
-    instead: int
-    """Key of the line that the other version has in its place; 0 without one."""
-    slot: int
-    """The line up to its numbers and dates, if nothing else of it changed; otherwise 0."""
 
 
 @dataclass(slots=True)
@@ -94,7 +76,8 @@ def _change(item: _Item, version: Sequence[Line], *, added: bool) -> LineChange:
     line = item.line
     near = tuple(version[item.place + step].key for step in _NEAR if 0 <= item.place + step < len(version))
     edits = _edited_words(line, item.partner)
-    numbers = edits is not None and all(map(_DATES.match, edits))
+    dated = _date_words(line.text) | _date_words(item.partner.text) if item.partner else frozenset[str]()
+    numbers = edits is not None and all(word in dated or _DATES.match(word) for word in edits)
     return LineChange(
         key=line.key,
         added=added,
@@ -119,24 +102,37 @@ def _edited_words(line: Line, partner: Line | None) -> list[str] | None:
 
 def _is_stamp(text: str, *, only_dates: bool) -> bool:
     """Whether a changed line says when something was updated, and nothing else of it changed."""
-    if not _STAMP.search(text):
-        return False
     words = text.split()
-    dates = sum(1 for word in words if _DATES.match(word))
+    if STAMP_WORDS.isdisjoint(words) and not _STAMP.search(text):
+        return False
+    dated = _date_words(text)
+    dates = sum(1 for word in words if word in dated or _DATES.match(word))
     return (only_dates and dates > 0) or (dates >= 2 and dates + 3 >= len(words))
 
 
+@lru_cache(maxsize=4096)
+def _date_words(text: str) -> frozenset[str]:
+    return date_words(text.split(), numbers=_DATES)
+
+
+def _skeleton(text: str) -> str:
+    """A line up to its numbers and dates."""
+    found = _date_words(text)
+    text = _SKELETON.sub("0", text)
+    return " ".join("0" if word in found else word for word in text.split()) if found else text
+
+
 def _slot(text: str) -> int:
-    return Line.of(_SKELETON.sub("0", text)).key
+    return Line.of(_skeleton(text)).key
 
 
 def _pair(removed: list[_Item], added: list[_Item], keys: tuple[list[int], list[int]]) -> None:
     """Find the partners: first lines that are alike up to dates, then lines in the same place that share words."""
     by_skeleton: defaultdict[str, list[_Item]] = defaultdict(list)
     for item in reversed(removed):
-        by_skeleton[_SKELETON.sub("0", item.line.text)].append(item)
+        by_skeleton[_skeleton(item.line.text)].append(item)
     for item in added:
-        alike = by_skeleton.get(_SKELETON.sub("0", item.line.text))
+        alike = by_skeleton.get(_skeleton(item.line.text))
         if alike:
             _join(alike.pop(), item)
     common = set(keys[0]).intersection(keys[1])

@@ -20,7 +20,6 @@ import numpy as np
 from recrawl.columns import Floats
 
 if TYPE_CHECKING:  # the crawler judges changes that a reader process has found: it loads no parser
-    from recrawl.compare.content.changed_lines import LineChange
     from recrawl.compare.content.lines import Line
 
 FEATURES = (
@@ -40,6 +39,27 @@ MEASURES = (
 CHANGE_WEIGHTS = np.array([-1.14, 0.98, 0.05, 0.78])
 _MECHANICAL = -10.0
 _MAX_SCORE = 4.0
+
+
+class LineChange(NamedTuple):
+    """A line that only one of two versions has. Small, because reader processes send it to the crawler."""
+
+    key: int
+    added: bool
+    framed: bool
+    mechanical: bool
+    """Whether it changed without anybody writing: the date of a stamp, or another order of its words."""
+    own: bool
+    """Whether the user says that it is content."""
+    fact: bool
+    """Whether it has a number or is a heading."""
+    words: int
+    near: tuple[int, ...]
+    """Keys of the lines around it."""
+    instead: int
+    """Key of the line that the other version has in its place; 0 without one."""
+    slot: int
+    """The line up to its numbers and dates, if nothing else of it changed; otherwise 0."""
 
 
 class ContentChange(NamedTuple):

@@ -1,6 +1,6 @@
 """The lines of a page as content detection sees them: normal form, key, and place in the page.
 
-A line is a stretch of text without a block element or line break, as in `compare.parsing.text.lines`. Its key is a hash
+A line is a stretch of text without a block element or line break. Its key is a hash
 of its letters and digits alone, in lower case: other spacing, punctuation, quotes or upper case make no other line.
 Keys must not change from version to version, since tables of them are stored.
 """
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from itertools import chain, compress, product, repeat
 from typing import NamedTuple
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
+from turbohtml import Document, Element, Text
 
 from recrawl.compare.content.places import (
     ELEMENT,
@@ -27,8 +27,11 @@ from recrawl.compare.content.places import (
     common_pieces,
     replace_raw,
 )
+from recrawl.compare.noise.date_words import unspaced_words
 from recrawl.compare.noise.filters import NO_NOISE, Noise
 from recrawl.compare.parsing import text as page_text
+from recrawl.words import has_spaceless, plain_words
+from recrawl.words import words as words_of
 
 _WORD = re.compile(r"\w+")
 _FOLD = bytes(ord(chr(code).lower()) if _WORD.match(chr(code)) else ord(" ") for code in range(128)) + bytes(128)
@@ -47,7 +50,7 @@ class Line(NamedTuple):
     """One line of a page."""
 
     text: str
-    """Its words in normal form, separated by spaces."""
+    """Its words in normal form, separated by spaces; letters in scripts without spaces."""
     key: int
     framed: bool = False
     """Whether it is inside an element that by its name belongs to the site: navigation, footer, sidebar ..."""
@@ -88,22 +91,26 @@ def _line(text: str, place: tuple[bool, ...]) -> Line:
     """The line of a text, in the frame, a heading or content by the user's choice."""
     if "{" in text or "$" in text:
         text = _DIRECTIVE.sub(" ", " ".join(text.split()))
+    shown = ""
     if text.isascii():  # most lines: the same, in half the time
         words = text.encode().translate(_FOLD).split()
     else:
-        found = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
-        words = [word.encode("utf-8", "replace") for word in found]
+        normal = unicodedata.normalize("NFKC", text).casefold()
+        words = [word.encode("utf-8", "replace") for word in _WORD.findall(normal)]
+        if plain_words(normal) is None:  # marks are letters of their words, and spaces may be missing
+            shown = " ".join(unspaced_words(normal) if has_spaceless(normal) else words_of(normal))
     seal = hashlib.blake2b(b"".join(words), digest_size=8)
-    return Line(b" ".join(words).decode(), int.from_bytes(seal.digest(), "big") >> 1, *place)
+    return Line(shown or b" ".join(words).decode(), int.from_bytes(seal.digest(), "big") >> 1, *place)
 
 
 _KNOWN = {place: _Lines(place) for place in product((False, True), repeat=3)}
 
 
-def lines(tree: LexborHTMLParser, noise: Noise = NO_NOISE) -> list[Line]:
+def lines(tree: Document, noise: Noise = NO_NOISE) -> list[Line]:
     """The lines of a page, in order, without empty ones. Changes the tree.
 
-    >>> page = LexborHTMLParser("<nav><p>Home</nav><p>Welcome, <b>all</b>!<footer>(c)")
+    >>> from recrawl.compare.parsing.document import parse
+    >>> page = parse("<nav><p>Home</nav><p>Welcome, <b>all</b>!<footer>(c)")
     >>> [(line.text, line.framed) for line in lines(page)]
     [('home', True), ('welcome all', False), ('c', True)]
     """
@@ -116,9 +123,9 @@ def lines(tree: LexborHTMLParser, noise: Noise = NO_NOISE) -> list[Line]:
         return _lines(tree, noise)
 
 
-def version_lines(old: LexborHTMLParser, new: LexborHTMLParser, noise: Noise = NO_NOISE) -> list[list[Line]]:
+def version_lines(old: Document, new: Document, noise: Noise = NO_NOISE) -> list[list[Line]]:
     """The `lines` of two versions of a page, after their text has been read; what they share is read once."""
-    if noise.patterns or old.body is None or new.body is None:
+    if noise.patterns or old.find("body") is None or new.find("body") is None:
         return [lines(old, noise), lines(new, noise)]
     for tree in (old, new):
         _mark_chosen(tree, noise)
@@ -132,8 +139,8 @@ def version_lines(old: LexborHTMLParser, new: LexborHTMLParser, noise: Noise = N
         return _version_lines(old, new)
 
 
-def _lines(tree: LexborHTMLParser, noise: Noise) -> list[Line]:
-    if tree.body is None:  # it has frames, or the noise filter has removed the body
+def _lines(tree: Document, noise: Noise) -> list[Line]:
+    if tree.find("body") is None:  # it has frames, or the noise filter has removed the body
         parts = page_text.stretches(tree, noise)
         return _Placer().place(page_text.folded_lines(parts, noise)).believed()
     written, left = body_html(tree)
@@ -141,7 +148,7 @@ def _lines(tree: LexborHTMLParser, noise: Noise) -> list[Line]:
     return _Placer().place(page_text.folded_lines(parts, noise) if noise.patterns else parts).believed()
 
 
-def _version_lines(old: LexborHTMLParser, new: LexborHTMLParser) -> list[list[Line]]:
+def _version_lines(old: Document, new: Document) -> list[list[Line]]:
     (old_html, old_left), (new_html, new_left) = body_html(old), body_html(new)
     if (old_left, new_left) != (-1, -1):  # a class or id beyond the limit may be within it in the other version
         return [_lines(old, NO_NOISE), _lines(new, NO_NOISE)]
@@ -207,17 +214,17 @@ class _Placer:
         return found
 
 
-def _mark_chosen(tree: LexborHTMLParser, noise: Noise) -> None:
+def _mark_chosen(tree: Document, noise: Noise) -> None:
     """Put marks around what the user calls frame or content."""
     for selectors, (before, after) in ((noise.frame, ELEMENT), (noise.content, OWN)):
         for selector in selectors:
-            for node in _selected(tree.body, selector):
-                node.insert_before(f"{page_text.BREAK}{before}{page_text.BREAK}")
-                node.insert_after(f"{page_text.BREAK}{after}{page_text.BREAK}")
+            for node in _selected(tree.find("body"), selector):
+                node.insert_before(Text(f"{page_text.BREAK}{before}{page_text.BREAK}"))
+                node.insert_after(Text(f"{page_text.BREAK}{after}{page_text.BREAK}"))
 
 
-def _selected(body: LexborNode | None, selector: str) -> list[LexborNode]:
+def _selected(body: Element | None, selector: str) -> list[Element]:
     try:
-        return body.css(selector) if body is not None else []
-    except SelectolaxError:
+        return body.select(selector) if body is not None else []
+    except ValueError:
         return []  # `Noise.check` has told the user

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from recrawl.compare.content.changed_lines import LineChange
+    from recrawl.compare.content.judge import LineChange
 
 _SLOT = struct.Struct("<IBB")
 _MAX_TICKING = 8

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import repeat
 from typing import Any, NamedTuple
 
-from selectolax.lexbor import LexborHTMLParser
+from turbohtml import Document, Element, Text
 
 from recrawl.compare.common_ends import common_ends
 from recrawl.compare.parsing.text import BREAK, INLINE
@@ -148,7 +148,9 @@ def _kind_of(tag: str, *, by_name: bool = True) -> _Kind:
     plain = "" if name.removeprefix("/") in INLINE else BREAK
     if name in _RAW:
         raise RawTextFound
-    if name[:1] in "/!?" or name in _VOID:
+    if name[:1] in "!?":
+        return ""  # between two texts of one line, as scripts write them
+    if name[:1] == "/" or name in _VOID:
         return plain
     said = dict(reversed(_ATTRIBUTE.findall(tag))) if _SOUGHT.search(tag) else {}
     kinds = [HEADING] if name in _HEADINGS else []
@@ -176,25 +178,21 @@ def _names_frame(classes: str, identity: str) -> bool:
     return _FRAME_CLASS.search(html.unescape(f"{classes} {identity}")) is not None
 
 
-def body_html(tree: LexborHTMLParser) -> tuple[str, int]:
+def body_html(tree: Document) -> tuple[str, int]:
     """The contents of the body as HTML, and how many of its classes and ids are examined; negative if
     it has no more than that."""
-    body = tree.body
-    tag, _, written = (body.html or "" if body is not None else "").partition(">")
+    body = tree.find("body")
+    tag, _, written = (body.html if body is not None else "").partition(">")
     many = len(written) > 6 * _MAX_NAMED and written.count("<") >= _MAX_NAMED // 2
     many = many and written.count(' class="') + written.count(' id="') >= _MAX_NAMED - 2
     return written.removesuffix("</body>"), _MAX_NAMED - _names(tag) if many else -1
 
 
-def replace_raw(tree: LexborHTMLParser) -> None:
+def replace_raw(tree: Document) -> None:
     """Replace elements whose contents are written unescaped, or not part of the text, by others with the same text."""
-    for node in tree.css(",".join(_RAW)):
-        other = tree.create_node("div")
-        for name in ("class", "id", "role"):
-            if name in node.attributes:
-                other.attrs[name] = node.attributes[name] or ""
-        other.insert_child(node.text())
-        node.replace_with(other, move=True)
+    for node in tree.select(",".join(_RAW)):
+        named = {name: node.attr(name) for name in ("class", "id", "role") if name in node.attrs}
+        node.replace_with(Element("pre" if node.tag == "xmp" else "div", named, [Text(node.text)]))
 
 
 def common_pieces(old: str, new: str) -> tuple[str, str, str, str]:

@@ -9,9 +9,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
+from functools import cache
+from itertools import islice, pairwise
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from turbohtml import Document, Element
+
+from recrawl.compare.noise import date_words
+from recrawl.compare.parsing.document import parse
 
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.?"
 _DAY = r"(?:(?:Mon|Tue|Tues|Wed|Wednes|Thu|Thurs|Fri|Sat|Satur|Sun)(?:day)?,?\s+)?"
@@ -21,6 +25,21 @@ _COUNTED = (
     "|votes?|reads?|replies|online|times"
 )
 ANY_NUMBER = r"\d+"
+_NEVER_NEWS = (
+    r"(?i)\b\d[\d.,]*[km]?\s(?:views?|visits?|visitors?|hits?|guests?)\b",
+    r"(?i)\b(?:views?|visits?|visitors?|hits?|guests?|sessions?|requests?)\s?[:#=]?\s?\d[\d.,]*",
+    r"\b\d+(?:\.\d+)?\s?(?:ms|milliseconds?)\b",
+    r"\b(?:\d+|an?|one)\s(?:second|sec|minute|min|hour)s?\sago\b",
+    r"(?i)\b(?:sid|sessionid|phpsessid|jsessionid|token|nonce|csrf)\s?[=:]\s?[\w-]+",
+)
+
+
+@cache
+def never_news() -> tuple[str, ...]:
+    """Patterns of text that is about the visit, not about what the page says."""
+    return (*_NEVER_NEWS, *date_words.never_news())
+
+
 PATTERNS = (
     rf"\b\d{{4}}-\d{{2}}-\d{{2}}(?:[T ]{_CLOCK}(?:Z|\s?[+-]\d{{2}}:?\d{{2}})?)?",
     rf"\b{_DAY}\d{{1,2}}(?:st|nd|rd|th)?\s+{_MONTH},?\s+\d{{4}}\b",
@@ -51,7 +70,7 @@ _MAX_SELECTORS = 24
 def patterns(texts: Sequence[str]) -> list[str]:
     """Return the patterns whose matches differ between consecutive texts."""
     found = []
-    for pattern in PATTERNS:
+    for pattern in (*date_words.patterns(texts[-1] if texts else ""), *PATTERNS):
         compiled = re.compile(pattern)
         seen = [compiled.findall(text) for text in texts]
         if any(a != b for a, b in pairwise(seen)):
@@ -65,7 +84,7 @@ def selectors(versions: Sequence[str]) -> list[str]:
     size: Counter[str] = Counter()
     before: dict[str, str] | None = None
     for html in versions:
-        after = _texts(LexborHTMLParser(html))
+        after = _texts(parse(html))
         if before is not None:
             for name in before.keys() | after.keys():
                 a, b = before.get(name, ""), after.get(name, "")
@@ -77,34 +96,34 @@ def selectors(versions: Sequence[str]) -> list[str]:
     return ranked[:_MAX_SELECTORS]
 
 
-def _texts(tree: LexborHTMLParser) -> dict[str, str]:
+def _texts(tree: Document) -> dict[str, str]:
     """Return the text under each selector of the page's elements."""
     texts: dict[str, str] = {}
-    body = tree.body
+    body = tree.find("body")
     if body is None:
         return texts
-    for node in body.css("*")[:_MAX_ELEMENTS]:
+    for node in islice(body.iter_elements(), _MAX_ELEMENTS):
         name = _selector(node)
         if name:
-            texts[name] = texts.get(name, "") + " " + " ".join(node.text(separator=" ").split())
+            texts[name] = texts.get(name, "") + " " + " ".join(" ".join(node.strings).split())
     return texts
 
 
-def _selector(node: LexborNode) -> str:
+def _selector(node: Element) -> str:
     """Return a selector that the element's next version likely matches too; empty if there is none."""
-    tag = node.tag or ""
+    tag = node.tag
     if tag in _NEVER or not _NAME.match(tag):
         return ""
     own = _id(node)
     if own:
         return own
-    classes = [c for c in (node.attributes.get("class") or "").split() if _stable(c)][:2]
+    classes = [c for c in (node.attr("class") or "").split() if _stable(c)][:2]
     if not classes and tag not in _DESCRIPTIVE:
         return ""
     name = tag + "".join(f".{c}" for c in classes)
     above = node.parent
     for _ in range(20):
-        if above is None or above.tag in ("body", "html", None):
+        if not isinstance(above, Element) or above.tag in ("body", "html"):
             break
         anchor = _id(above)
         if anchor:
@@ -113,8 +132,8 @@ def _selector(node: LexborNode) -> str:
     return name
 
 
-def _id(node: LexborNode) -> str:
-    own = node.attributes.get("id") or ""
+def _id(node: Element) -> str:
+    own = node.attr("id") or ""
     return f"#{own}" if node.tag not in _NEVER and _stable(own) else ""
 
 

@@ -15,7 +15,7 @@ from recrawl.errors import UsageError
 from recrawl.patterns import Pattern, compiled
 
 if TYPE_CHECKING:
-    from selectolax.lexbor import LexborHTMLParser, LexborNode
+    from turbohtml import Document
 
 PATTERN_CHARACTERS = 200_000
 """Patterns apply to the first characters of a text only; the rest stays as it is."""
@@ -80,19 +80,17 @@ class Noise:
     def _css(self) -> list[str]:
         return [selector for selector in self.selectors if not selector.startswith((XPATH, JMESPATH))]
 
-    def prune(self, tree: LexborHTMLParser) -> None:
+    def prune(self, tree: Document) -> None:
         """Remove the selected elements from the tree; an invalid selector selects nothing."""
         paths = self.expressions(XPATH)
         if paths:
             from recrawl.compare.noise.xpath import nodes_by_xpath  # lazy: loads lxml
 
-            remove(nodes_by_xpath(tree, paths))
-        if css := self._css:
-            from selectolax.lexbor import SelectolaxError  # lazy: commands that only read have filters but no trees
-
-            for selector in css:
-                with contextlib.suppress(SelectolaxError):
-                    remove(tree.css(selector))
+            for node in nodes_by_xpath(tree, paths):
+                node.decompose()
+        for selector in self._css:
+            with contextlib.suppress(ValueError):
+                tree.remove(selector)
 
     def erase(self, text: str) -> str:
         """Return the text with every match of the patterns replaced by a space."""
@@ -108,22 +106,16 @@ NO_NOISE = Noise()
 def _check_css(selectors: tuple[str, ...]) -> None:
     if not selectors:
         return
-    from selectolax.lexbor import LexborHTMLParser, SelectolaxError  # lazy: few settings have selectors
+    import turbohtml  # lazy: few settings have selectors
 
-    tree = LexborHTMLParser("<html>")
+    tree = turbohtml.parse("")
     for selector in selectors:
         try:
-            tree.css(selector)
-        except SelectolaxError:
+            tree.select(selector)
+        except turbohtml.SelectorSyntaxError:
             raise UsageError(
                 f"invalid noise selector {selector!r}; use a CSS selector such as '#clock' or 'div.ad'"
             ) from None
-
-
-def remove(nodes: list[LexborNode]) -> None:
-    """Remove nodes from their tree. They are detached, not freed, so nested nodes are safe."""
-    for node in nodes:
-        node.decompose()
 
 
 @lru_cache(maxsize=256)

@@ -34,9 +34,9 @@ def _example(pages: Sequence[str], texts: Sequence[str], extra: Noise) -> str:
     """Return the first text that the filter removes from the newest version."""
     for html, text in zip(reversed(pages), reversed(texts), strict=True):
         for selector in extra.selectors:
-            node = parse(html).css_first(selector)
+            node = parse(html).select_one(selector)
             if node is not None:
-                return " ".join(node.text(separator=" ").split())[:100]
+                return " ".join(" ".join(node.strings).split())[:100]
         for pattern in extra.patterns:
             if found := candidates.first(pattern, text):
                 return found[:100]

@@ -1,12 +1,12 @@
 """Suggest noise filters (spec C8) for a page that changes at every visit.
 
-`propose` finds the smallest filters that make consecutive versions of the page equal. The user decides whether to apply
-them.
+`propose` finds the smallest filters that make consecutive versions of the page equal where their difference is no news,
+and that leave all news. The user decides whether to apply them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -53,40 +53,8 @@ class _View:
         return self.left.count(0.0)
 
 
-def propose(versions: Sequence[str]) -> list[Proposal]:
-    """Return filters that together hide most of a page's changes, given its versions' HTML, oldest first.
-
-    Greedy: the filter that leaves the least of the changes comes first, and of equals the one that hides less text.
-    All filters together hide at most 30 % of the text.
-    """
-    pages = _readable(versions)
-    bare = _texts(pages, NO_NOISE)
-    changes = [i for i in range(len(bare) - 1) if bare[i] != bare[i + 1]]
-    if not changes:
-        return []
-    named = [p for p in candidates.patterns(bare) if p != candidates.ANY_NUMBER]
-    options = [Noise(patterns=(p,)) for p in named] + [Noise(selectors=(s,)) for s in candidates.selectors(pages)]
-    view = _View(NO_NOISE, bare, (1.0,) * len(changes))
-    # The pattern for any number is coarse: it is tried only on what the others leave.
-    for choice in (options, [*options, Noise(patterns=(candidates.ANY_NUMBER,))]):
-        view = _greedy(pages, bare, changes, view, choice)
-    return _proposals(pages, bare, changes, view)
-
-
-def _greedy(
-    pages: Sequence[str], bare: tuple[str, ...], changes: Sequence[int], view: _View, options: Sequence[Noise]
-) -> _View:
-    """Add the best filter until all changes are hidden or the next filter gains too little."""
-    while view.hidden < len(changes) and len(_parts(view.noise)) < _MAX_FILTERS:
-        views = [_view(pages, bare, changes, _joined(view.noise, option)) for option in options]
-        best = min((v for v in views if _modest(bare, v.texts)), key=_cost, default=view)
-        if sum(view.left) - sum(best.left) < _MIN_GAIN * len(changes):
-            break
-        view = best
-    return view
-
-
-def _readable(versions: Sequence[str]) -> list[str]:
+def readable(versions: Sequence[str]) -> list[str]:
+    """The newest versions that can be parsed, cut where `propose` stops reading."""
     pages = []
     for html in versions[-_MAX_VERSIONS:]:
         try:
@@ -95,6 +63,46 @@ def _readable(versions: Sequence[str]) -> list[str]:
             continue
         pages.append(html[:_MAX_CHARACTERS])
     return pages
+
+
+def propose(pages: Sequence[str], news: Sequence[bool], spares: Callable[[Noise], bool]) -> list[Proposal]:
+    """Return filters that together hide most of a page's changes that are no news.
+
+    `pages` are `readable` versions, oldest first, `news` says which of their changes are news, and `spares` whether a
+    filter leaves all of them. Greedy: the filter that leaves the least of the changes comes first, and of equals the
+    one that hides less text. All filters together hide at most 30 % of the text.
+    """
+    bare = _texts(pages, NO_NOISE)
+    changes = [i for i in range(len(bare) - 1) if bare[i] != bare[i + 1] and not news[i]]
+    if not changes:
+        return []
+    named = [p for p in candidates.patterns(bare) if p != candidates.ANY_NUMBER]
+    options = [Noise(patterns=(p,)) for p in named] + [Noise(selectors=(s,)) for s in candidates.selectors(pages)]
+    view = _View(NO_NOISE, bare, (1.0,) * len(changes))
+    # The pattern for any number is coarse: it is tried only on what the others leave.
+    for choice in (options, [*options, Noise(patterns=(candidates.ANY_NUMBER,))]):
+        view = _greedy(pages, bare, changes, view, choice, spares)
+    return _proposals(pages, bare, changes, view)
+
+
+def _greedy(
+    pages: Sequence[str],
+    bare: tuple[str, ...],
+    changes: Sequence[int],
+    view: _View,
+    options: Sequence[Noise],
+    spares: Callable[[Noise], bool],
+) -> _View:
+    """Add the best filter that spares all news, until the changes are hidden or the next filter gains too little."""
+    while view.hidden < len(changes) and len(_parts(view.noise)) < _MAX_FILTERS:
+        views = [_view(pages, bare, changes, _joined(view.noise, option)) for option in options]
+        enough = sum(view.left) - _MIN_GAIN * len(changes)
+        better = sorted((v for v in views if sum(v.left) <= enough and _modest(bare, v.texts)), key=_cost)
+        best = next((v for v in better if spares(v.noise)), None)
+        if best is None:
+            break
+        view = best
+    return view
 
 
 def _texts(pages: Sequence[str], noise: Noise) -> tuple[str, ...]:
@@ -158,8 +166,8 @@ def _example(pages: Sequence[str], bare: tuple[str, ...], part: Noise) -> str:
         if part.patterns:
             found = candidates.first(part.patterns[0], text)
         else:
-            node = parse(html).css_first(part.selectors[0])
-            found = " ".join(node.text(separator=" ").split()) if node is not None else ""
+            node = parse(html).select_one(part.selectors[0])
+            found = " ".join(" ".join(node.strings).split()) if node is not None else ""
         if found:
             return found[:100]
     return ""

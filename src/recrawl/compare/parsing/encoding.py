@@ -7,11 +7,13 @@ The order is that of browsers: byte order mark, charset in the Content-Type head
 
 from __future__ import annotations
 
+import codecs
 import re
 from dataclasses import dataclass
 from functools import lru_cache
 
 import webencodings
+from turbohtml.detect import detect  # the module registers the codecs "whatwg-...", which decode as browsers do
 
 from recrawl.compare.parsing.prescan import declared_encoding
 
@@ -21,13 +23,8 @@ _MARKUP = re.compile(rb"<[^<>]*>|[\x00-\x1f ]+")
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
 _SAMPLE_FROM = 65_536
 _SAMPLE = 4_096
-# Encodings that a guess may return, with their WHATWG names. The detector's others are nearly always wrong for pages.
-_GUESSES = {
-    "cp1252": "windows-1252", "cp1250": "windows-1250", "cp1251": "windows-1251", "koi8_r": "koi8-r",
-    "cp1253": "windows-1253", "cp1254": "windows-1254", "cp1255": "windows-1255", "cp1256": "windows-1256",
-    "iso8859_2": "iso-8859-2", "cp932": "shift_jis", "euc_jp": "euc-jp", "gb18030": "gb18030", "big5": "big5",
-    "cp949": "euc-kr",
-}  # fmt: skip
+_AS_BROWSERS = frozenset(("big5", "euc-jp", "euc-kr", "gb18030", "gbk", "koi8-u", "shift_jis"))
+"""Encodings that Python decodes otherwise: without the letters that vendors added, or with other signs."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -81,12 +78,20 @@ def _name(label: str) -> str:
 
 def _strictly(body: bytes, name: str) -> str | None:
     """Return the text if the bytes fit the label, except for a few bad ones; None otherwise."""
-    codec = webencodings.lookup(name).codec_info
+    if name in _AS_BROWSERS:
+        text = _decoded(body, name)
+        return text if "\ufffd" not in text or _mostly_right(text) else None
     try:
-        return str(codec.decode(body, "strict")[0])
+        return str(webencodings.lookup(name).codec_info.decode(body, "strict")[0])
     except UnicodeDecodeError:
-        text = str(codec.decode(body, "replace")[0])
+        text = _decoded(body, name)
     return text if _mostly_right(text) else None
+
+
+def _decoded(body: bytes, name: str) -> str:
+    """The text of bytes in an encoding, with U+FFFD for those that it does not know."""
+    codec = codecs.lookup(f"whatwg-{name}") if name in _AS_BROWSERS else webencodings.lookup(name).codec_info
+    return str(codec.decode(body, "replace")[0])
 
 
 def _mostly_right(text: str) -> bool:
@@ -101,11 +106,8 @@ def _guess(body: bytes, *, labelled_utf8: bool) -> Decoded:
     other = len(text) - len(text.encode("ascii", "ignore"))
     if bad * 20 <= other or (labelled_utf8 and bad * 3 <= other):
         return _cleaned(body, text, "utf-8")
-    from charset_normalizer import from_bytes  # lazy: few pages need a guess, and every command would load its tables
-
-    best = from_bytes(_sample(body), steps=3, chunk_size=512, cp_isolation=list(_GUESSES)).best()
-    name = _GUESSES.get(best.encoding, "windows-1252") if best else "windows-1252"
-    return _cleaned(body, str(webencodings.lookup(name).codec_info.decode(body, "replace")[0]), name)
+    name = _name(detect(_sample(body)).encoding or "") or "windows-1252"
+    return _cleaned(body, _decoded(body, name), name)
 
 
 def _sample(body: bytes) -> bytes:

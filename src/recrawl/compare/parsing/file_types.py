@@ -9,6 +9,7 @@ reader process, under its deadline; a document that its parser refuses is read a
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recrawl import plugins
+from recrawl.characters import storable
 from recrawl.compare.noise.filters import NO_NOISE, Noise
 from recrawl.compare.parsing.encoding import Decoded, decode
 from recrawl.compare.parsing.media_types import HTML, MARKDOWN, PDF, has_pdf, is_json, is_xml
@@ -67,7 +69,19 @@ def _markdown() -> Any:
 
 
 def lines_of(body: bytes, content_type: str, mime: str, noise: Noise = NO_NOISE) -> Lines | None:
-    """Title and lines of a page that is not HTML; None if it is not text. A plug-in for its type comes first."""
+    r"""Title and lines of a page that is not HTML; None if it is not text. A plug-in for its type comes first.
+
+    >>> ascii(lines_of(rb'{"text": "Our new shop \ud83d"}', "", "application/json").lines[0])
+    "'text: Our new shop \\ufffd'"
+    """
+    found = _lines_of(body, content_type, mime, noise)
+    if found is None:
+        return None
+    # An escape of JSON can write half of a character, and a plug-in or a PDF anything.
+    return Lines(list(map(storable, found.lines)), storable(found.title), found.encoding)
+
+
+def _lines_of(body: bytes, content_type: str, mime: str, noise: Noise) -> Lines | None:
     if (parser := plugins.load("parsers", mime)) is not None:
         return _by_plugin(parser, body, content_type, mime)
     if mime == PDF:
@@ -100,6 +114,39 @@ def _json(text: str, noise: Noise) -> Lines | None:
         return None
     title = next((str(value) for path, value in leaves if path in ("title", "name") and isinstance(value, str)), "")
     return Lines([f"{path}: {_shown(value)}" if path else _shown(value) for path, value in leaves], title[:_TITLE])
+
+
+def json_feed(body: bytes) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
+    """Head and entries of a JSON Feed, with the names that entries of RSS and Atom have; None for any other JSON."""
+    try:
+        found = json.loads(body) if len(body) <= _JSON_BYTES and b"jsonfeed.org/version" in body[:4_000] else None
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or not isinstance(items := found.get("items"), list):
+        return None
+    entries = [
+        {
+            "title": item.get("title"),
+            "link": item.get("url"),
+            "published": item.get("date_published"),
+            "author": next(iter(_names(item.get("authors") or item.get("author"))), None),
+            "content": item.get("content_html") or html.escape(str(item.get("content_text") or "")),
+            "summary": item.get("summary"),
+        }
+        for item in items
+        if isinstance(item, dict)
+    ]
+    return found, [{key: _text(value) for key, value in entry.items()} for entry in entries]
+
+
+def _names(value: Any) -> Iterator[str]:
+    for one in value if isinstance(value, list) else [value]:
+        if isinstance(one, dict) and isinstance(one.get("name"), str):
+            yield one["name"]
+
+
+def _text(value: Any) -> str:
+    return storable(value) if isinstance(value, str) else ""
 
 
 def _shown(value: Any) -> str:

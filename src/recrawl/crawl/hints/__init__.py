@@ -1,8 +1,6 @@
 """What servers offer besides pages: robots.txt, and hints about which pages have changed (spec H1 to H5).
 
-site_resources   fetches robots.txt, sitemaps and feeds, in the lanes of their servers
-resource_requests  such requests, waiting or under way
-feeds            the feeds of sites, and the dates in them
+site_files       what sitemaps and feeds say of pages
 claims           from the dates of a source to rows of the store
 pushes           the queue of pushed URLs (IndexNow, WebSub)
 push_sources     how reliable each source of pushes is

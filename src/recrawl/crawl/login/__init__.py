@@ -4,5 +4,5 @@ messages   what the crawler and the login processes send each other
 form       the login form of a page, filled in
 process    the login process: the form by plain requests, or the requests of the browser
 browser    the browser process: Chromium without a network, for forms that need JavaScript
-stage      when a site needs a login: before the first request of a run, and when its session has expired
+stage      the login processes of a run
 """

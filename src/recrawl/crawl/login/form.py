@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import urlencode, urljoin
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from turbohtml import Element
 
 from recrawl.compare.parsing.document import parse
 from recrawl.errors import RecrawlError
@@ -39,7 +39,7 @@ def has_form(html: str, selector: str) -> bool:
     >>> has_form("<form><input type=password name=p></form>", ""), has_form("<p>Welcome", "")
     (True, False)
     """
-    return parse(html).css_first(selector or WITH_PASSWORD) is not None
+    return parse(html).select_one(selector or WITH_PASSWORD) is not None
 
 
 def fill(html: str, url: str, selector: str, fields: Sequence[tuple[str, str]]) -> Submission:
@@ -49,8 +49,7 @@ def fill(html: str, url: str, selector: str, fields: Sequence[tuple[str, str]]) 
     >>> fill(page + "<input type=password name=p></form>", "https://a.example/login", "", [("u", "x"), ("p", "y")])
     Submission(method='POST', url='https://a.example/in', fields=(('csrf', '7'), ('u', 'x'), ('p', 'y')))
     """
-    tree: LexborHTMLParser = parse(html)
-    form = tree.css_first(selector or WITH_PASSWORD)
+    form = parse(html).select_one(selector or WITH_PASSWORD)
     if form is None:
         wanted = f"'{selector}'" if selector else "a form with a password field"
         advice = "set login_form, or login_browser if a script writes the form"
@@ -61,26 +60,25 @@ def fill(html: str, url: str, selector: str, fields: Sequence[tuple[str, str]]) 
         known = ", ".join(sent) or "none"
         raise LoginProblem(f"the login form of {url} has no field '{missing[0]}'; its fields: {known}")
     sent.update(fields)
-    method = (form.attributes.get("method") or "get").upper()
-    target = urljoin(url, form.attributes.get("action") or url)
+    method = (form.attr("method") or "get").upper()
+    target = urljoin(url, form.attr("action") or url)
     return Submission("POST" if method == "POST" else "GET", target, tuple(sent.items()))
 
 
-def _sent(form: LexborNode) -> dict[str, str]:
+def _sent(form: Element) -> dict[str, str]:
     """What the form sends if nobody touches it, and its empty fields; of several submit buttons the first."""
     found: dict[str, str] = {}
     submitted = False
-    for item in form.css("input, select, textarea, button"):
-        attributes = item.attributes
-        name, kind = attributes.get("name") or "", (attributes.get("type") or "").lower()
+    for item in form.select("input, select, textarea, button"):
+        name, kind = item.attr("name") or "", (item.attr("type") or "").lower()
         is_button = kind == "submit" or (item.tag == "button" and kind in ("", "submit"))
-        skipped = kind in _NOT_SENT or (kind in _CHOSEN and "checked" not in attributes) or (is_button and submitted)
+        skipped = kind in _NOT_SENT or (kind in _CHOSEN and "checked" not in item.attrs) or (is_button and submitted)
         submitted = submitted or is_button
         if not name or skipped or name in found:
             continue
         if item.tag == "select":
-            option = item.css_first("option[selected]") or item.css_first("option")
-            found[name] = (option.attributes.get("value") or option.text()) if option is not None else ""
+            option = item.select_one("option[selected]") or item.find("option")
+            found[name] = (option.attr("value") or option.text) if option is not None else ""
         else:
-            found[name] = attributes.get("value") or ""
+            found[name] = item.attr("value") or ""
     return found

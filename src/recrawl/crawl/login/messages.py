@@ -16,7 +16,7 @@ class LoginTask:
     profile: Profile
     agent: str
     limits: FetchLimits
-    allow_private: bool
+    private: bool
     chromium: str = ""
     """Path of the browser; empty for a login by plain requests."""
     seconds: float = 60.0

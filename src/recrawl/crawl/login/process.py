@@ -49,8 +49,8 @@ class _Web:
 
     def request(self, url: str, body: bytes | None = None, headers: tuple[str, ...] = ()) -> Answer:
         """One request; a permission for private addresses holds for the site's host alone."""
-        private = self._task.allow_private and urlsplit(url).hostname == urlsplit(self._site).hostname
-        self._client.start(0, Request(url, allow_private=private, post=body, headers=headers))
+        private = self._task.private and urlsplit(url).hostname == urlsplit(self._site).hostname
+        self._client.start(0, Request(url, private=private, post=body, headers=headers))
         while True:
             for _, answer in self._client.wait(1.0):
                 return answer

@@ -8,6 +8,5 @@ messages   what the crawler and the render process send each other
 process    the render process: Chromium through Playwright, one page at a time
 renderer   the process from the crawler's side: its queue, its deadlines, its end
 screenshot the picture of a page
-demands    the requests of a page, answered as requisites
-stage      the step of a visit: which pages are rendered, and what a site's pages have shown of it
+stage      the browser of a run, and what a site's pages have shown in it
 """

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from recrawl.characters import storable
+
 
 class RenderConfig(NamedTuple):
     """The configuration of the render process."""
@@ -61,3 +63,14 @@ class Rendered(NamedTuple):
     """The screenshot, as PNG."""
     width: int = 0
     height: int = 0
+
+
+_LONGEST_PROBLEM = 300
+_WIDEST = 1 << 16
+
+
+def bounded_rendering(shown: Rendered, most: int) -> Rendered:
+    """What the render process has sent, within bounds: HTML that can be stored, at most `most` characters."""
+    html, problem = storable(shown.html, most), storable(shown.problem, _LONGEST_PROBLEM)
+    width, height = (min(max(size, 0), _WIDEST) for size in (shown.width, shown.height))
+    return shown._replace(html=html, problem=problem, width=width, height=height)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import shutil
 import subprocess
 from collections import deque
 from typing import TYPE_CHECKING
 
 from recrawl.child_processes import start_module
-from recrawl.crawl.render.messages import RenderConfig, Rendered, RenderTask, Supplied, Wanted
+from recrawl.crawl.render.messages import RenderConfig, Rendered, RenderTask, Supplied, Wanted, bounded_rendering
 from recrawl.errors import UsageError
+from recrawl.extras import require
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -25,8 +25,7 @@ _GRACE = 10.0
 
 def find_chromium() -> str:
     """The path of the system's Chromium; `UsageError` says what is missing."""
-    if importlib.util.find_spec("playwright") is None:
-        raise UsageError("rendering needs Playwright; install it with: pip install 'recrawl[browser]'")
+    require("playwright")
     found = next(filter(None, map(shutil.which, _NAMES)), None)
     if found is None:
         raise UsageError(f"rendering needs Chromium, but none of {', '.join(_NAMES)} is in PATH; install it")
@@ -74,6 +73,7 @@ class Renderer:
                 message = self._connection.recv()
                 if isinstance(message, Rendered):
                     self._current = None
+                    message = bounded_rendering(message, self._config.max_bytes)
                 found.append(message)
             late = self._current is not None and now >= self._deadline
         except (EOFError, OSError):

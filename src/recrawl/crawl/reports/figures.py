@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from recrawl.columns import DAY, HOUR, Flags, Floats
+from recrawl.crawl.state.load_book import past
 from recrawl.learn.chunks import where
 from recrawl.learn.rates.staleness import page_rates, share_deviation, site_rates
 from recrawl.model import State
@@ -163,7 +164,8 @@ class _Freshness:
 def measure(store: Store, pages: Columns, now: float, spread: float) -> tuple[Figures, list[dict[str, Any]]]:
     """Measure the repository and its sites, from one row per page."""
     sites = max(store.next_id("sites"), int(pages["site"].max(initial=-1)) + 1)
-    watched = pages["last_visit"] - pages["found"]
+    pages = {**pages, "last_visit": past(pages["last_visit"], now)}
+    watched = np.maximum(pages["last_visit"] - pages["found"], 0.0)
     changes = pages["changes"] - 1  # without its creation
     rates = site_rates(pages["site"], pages["visits"], changes, watched, sites)
     kept = np.isin(pages["state"], (State.LIVE, State.MISSING)) & np.isfinite(pages["last_visit"])

@@ -85,9 +85,11 @@ def compare_versions(repository: Storage, old: VersionRow, new: VersionRow, nois
     from recrawl.compare.divergence import divergence  # lazy: as above
 
     before, after = (StoredText(body, headers, noise) for _, headers, body in map(repository.body, (old, new)))
-    hunks = diff(before.shown_lines(noise), after.shown_lines(noise))
+    old_lines, new_lines = before.shown_lines(noise), after.shown_lines(noise)
+    hunks = diff([line.text for line in old_lines], [line.text for line in new_lines])
     verdict, framed = _judge(repository, new.page, before.lines(noise), after.lines(noise))
-    hunks = with_frame(hunks, lambda text: Line.of(text).key in framed)
+    parts = {line.text: line.parts for line in (*old_lines, *new_lines)}
+    hunks = with_frame(hunks, lambda text: all(Line.of(part).key in framed for part in parts[text]))
     return VersionDifference(verdict, hunks, divergence(before.text, after.text))
 
 

@@ -5,6 +5,5 @@ while pages are visited and requested when the pages of a run are done, through 
 (robots.txt, delay, IP addresses, sizes), within a budget of their own. What is not requested waits for the next run.
 
 registry   from URLs to requisites, and which of them are due
-run        what they share with the pages of a run
-fetching   their requests and answers, and the rows that record them
+recording  what their answers mean for the store and the archive
 """

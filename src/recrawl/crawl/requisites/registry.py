@@ -10,7 +10,7 @@ from recrawl.columns import DAY
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.messages import Reading
 from recrawl.discover.urls import key
-from recrawl.model import RequisiteLevel, Validators
+from recrawl.model import RequisiteLevel
 from recrawl.record.requisite_rows import OutgoingRequisite, RequisiteRow
 from recrawl.record.rows import Batch
 from recrawl.record.store import Store
@@ -68,7 +68,7 @@ class Registry:
         """Those of the requisites that are due for another request; those of other shards are handed over to them."""
         now = self._options.clock()
         age = self._options.requisite_age
-        due = self._store.requisites.due(numbers, now - age, now - min(age, _RETRY))
+        due = self._store.requisites.due(numbers, now - age, now - min(age, _RETRY), now)
         if self._options.ownership is None:
             return due
         for row in self.rows(due):
@@ -149,8 +149,3 @@ class Registry:
 def lines(text: str) -> list[str]:
     """The URLs in a text with one per line."""
     return text.split("\n") if text else []
-
-
-def validators_of(row: RequisiteRow) -> Validators | None:
-    """The validators of the newest version, for a conditional request."""
-    return (Validators(row.etag, row.modified) or None) if row.version >= 0 else None

@@ -8,6 +8,7 @@ clusters        clusters of similar pages
 weights         importance of pages and cost of visits
 frontier        the order of a crawl
 rechecks        when pages that are gone or have moved are visited again
+copies          groups of copies, and which of them are worth a visit
 site_frames     the frame of each site: the lines that its pages share
 deliveries      which outcomes a cycle has sent to its policy with which batch
 limits          what a cycle may spend: visits and bytes, by site

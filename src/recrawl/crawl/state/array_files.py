@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +10,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from recrawl.durable_files import make_folder, replacing
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -20,14 +21,10 @@ _DAMAGED = (OSError, ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZi
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write a file (.npz) atomically: after a crash, the old or the new one is there."""
-    path.parent.mkdir(exist_ok=True)
-    part = path.with_suffix(".part")
-    with part.open("wb") as file:
+    make_folder(path.parent)
+    with replacing(path) as draft, draft.open("wb") as file:
         named: dict[str, Any] = dict(arrays)
         np.savez(file, **named)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
 
 
 def read_part(path: Path, prefix: str) -> Arrays | None:

@@ -87,11 +87,10 @@ def add_folders(book: Book, store: Store) -> None:
 
 
 def add_arrivals(book: Book, store: Store, cycle: CycleRow) -> None:
-    """Add the number of new links per change, from versions before the cycle. A first version is not a change."""
+    """Add the number of new links per change, from the visits before the cycle."""
     rows = store.versions.new_links(cycle.started, len(book))
-    later = np.flatnonzero(np.diff(rows["page"], prepend=-1) == 0)
-    page = rows["page"][later]
-    links, changes = np.bincount(page, rows["links"][later], len(book)), np.bincount(page, minlength=len(book))
+    page = rows["page"]
+    links, changes = np.bincount(page, rows["links"], len(book)), np.bincount(page, minlength=len(book))
     book.arrivals = arrivals(links.astype(np.float64), changes.astype(np.float64), book.site)
 
 

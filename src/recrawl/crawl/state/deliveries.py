@@ -1,10 +1,10 @@
 """Which outcomes a cycle has sent to its policy with which batch: a resumed cycle sends the same ones again.
 
 Batches overlap, so which outcomes come with a batch depends on how fast servers answered. After a crash the policy must
-get the same ones to choose the same pages. A file in `models/` has a line for each batch whose outcomes were sent: the
-number of the next visit, since visits are numbered as they end, and pages that were held without a visit. A line is
-written when these visits are recorded, and before the policy chooses again. Visits that were recorded without a line
-were not sent: no choice depends on them, so they come with the next batch.
+get the same ones to choose the same pages. A file in `models/` has a line for each batch: the pages, their outcomes and
+their bytes. A line is on disk before the policy chooses again, and its visits may be recorded only later: what a crash
+takes of them is visited again (`recrawl.loop.Resumed`), and every choice that was made is made again. Visits that were
+recorded without a line were not sent: no choice depends on them, so they come with the next batch.
 
 With an object store, the lines are a value of the store instead: the cycle may be resumed on another machine.
 """
@@ -15,12 +15,11 @@ import contextlib
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from recrawl.model import Outcomes, Unvisited
-from recrawl.record.rows import Columns
+from recrawl.durable_files import make_folder, replace_file, sync_folder
+from recrawl.model import Outcomes
 from recrawl.record.storage import Storage
 
 _VALUE = "batches-of-cycle"
@@ -34,44 +33,30 @@ class Deliveries:
         self._meta = None if repository.remote is None else repository.store.meta
         self._cycle = cycle
 
-    def read(self, visits: Columns) -> tuple[dict[int, int], list[list[int]]]:
-        """The pages that were held without a visit, with this outcome; and the pages sent with each batch so far."""
-        lines = self._lines()
-        ends = np.searchsorted(visits["id"], [line["next_visit"] for line in lines])
-        parts = np.split(visits["page"], ends)[: len(lines)]
-        visited = set(visits["page"].tolist())
-        held = [[page for page in line["held"] if page not in visited] for line in lines]
-        sent = [[*part.tolist(), *more] for part, more in zip(parts, held, strict=True)]
-        return {page: int(Unvisited.HELD) for pages in held for page in pages}, sent
+    def read(self) -> list[Outcomes]:
+        """What was sent with each batch so far; lines of other cycles, and what a crash has cut, are removed."""
+        text = self._text()
+        sent, kept = sent_before(text, self._cycle)
+        if kept != text and self._meta is not None:
+            self._meta.set(_VALUE, kept)
+        elif kept != text:
+            replace_file(self._file, kept)
+        return sent
 
-    def add(self, next_visit: int, seen: Outcomes) -> None:
-        """Note that the outcomes of all visits so far were sent, `seen` with the last batch."""
-        held = seen.pages[seen.what == Unvisited.HELD].tolist()
-        line = json.dumps({"cycle": self._cycle, "next_visit": next_visit, "held": held}) + "\n"
+    def add(self, seen: Outcomes) -> None:
+        """Note that these outcomes are sent with the next batch."""
+        line = line_of(self._cycle, seen)
         if self._meta is not None:
             self._meta.set(_VALUE, self._meta.get(_VALUE, "") + line)
             return
-        self._file.parent.mkdir(exist_ok=True)
+        make_folder(self._file.parent)
+        new = not self._file.exists()
         with self._file.open("a", encoding="ascii") as file:
             file.write(line)
             file.flush()
             os.fsync(file.fileno())
-
-    def _lines(self) -> list[dict[str, Any]]:
-        """The lines of this cycle; others, and a line that a crash has cut, are removed from the file."""
-        text = self._text()
-        lines, kept = [], ""
-        for written in text.splitlines(keepends=True):
-            line = _parsed(written)
-            if line is None or line["cycle"] != self._cycle:
-                break
-            lines.append(line)
-            kept += written
-        if kept != text and self._meta is not None:
-            self._meta.set(_VALUE, kept)
-        elif kept != text:
-            self._file.write_text(kept, encoding="ascii")
-        return lines
+        if new:
+            sync_folder(self._file.parent)
 
     def _text(self) -> str:
         if self._meta is not None:
@@ -79,14 +64,38 @@ class Deliveries:
         return self._file.read_text(encoding="ascii", errors="replace") if self._file.exists() else ""
 
 
-def _parsed(text: str) -> dict[str, Any] | None:
-    """A line of the file; None if it is damaged."""
+def line_of(cycle: int, seen: Outcomes) -> str:
+    """The line of a batch.
+
+    >>> line_of(3, Outcomes(np.array([7, 9]), np.array([0, 4], np.int8)))
+    '{"cycle": 3, "sent": [[7, 0, 0], [9, 4, 0]]}\\n'
+    """
+    received = np.zeros(len(seen), np.int64) if seen.received is None else seen.received
+    rows = np.stack([seen.pages, seen.what.astype(np.int64), received], axis=1).tolist()
+    return json.dumps({"cycle": cycle, "sent": rows}) + "\n"
+
+
+def sent_before(text: str, cycle: int) -> tuple[list[Outcomes], str]:
+    """The batches of a cycle, and the part of the text that they are."""
+    sent, kept = [], ""
+    for line in text.splitlines(keepends=True):
+        rows = _rows(line, cycle)
+        if rows is None:
+            break
+        sent.append(Outcomes(rows[:, 0], rows[:, 1].astype(np.int8), rows[:, 2]))
+        kept += line
+    return sent, kept
+
+
+def _rows(line: str, cycle: int) -> np.ndarray | None:
+    """The rows of a line; None if it is damaged, or of another cycle."""
     try:
-        line = json.loads(text)
-        valid = all(isinstance(line[name], int) for name in ("cycle", "next_visit")) and isinstance(line["held"], list)
-    except (ValueError, KeyError, TypeError):
+        value = json.loads(line)
+        rows = np.array(value["sent"], np.int64).reshape(-1, 3)
+        valid = line.endswith("\n") and value["cycle"] == cycle
+    except (ValueError, KeyError, TypeError, OverflowError):
         return None
-    return line if valid and text.endswith("\n") else None
+    return rows if valid else None
 
 
 def delete(repository: Storage) -> None:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from recrawl.book import Book
 from recrawl.choose import Policy
 from recrawl.choose.budget.allowance import Allowance
 from recrawl.choose.budget.budgeted import Budgeted, Rechecks
+from recrawl.choose.budget.fair import Commons, Division, claims, site_share
 from recrawl.choose.protocol import Chooser
 from recrawl.columns import Flags, Floats
 from recrawl.crawl.options import CrawlOptions
@@ -48,8 +50,10 @@ class ShardPart(NamedTuple):
 
     share: float
     """The share of this shard among the pages of all."""
-    chooser: Callable[[Policy, int], Chooser]
-    """The policy on this shard; the number is that of visits which it spends without asking."""
+    chooser: Callable[[Policy, int, Callable[[], None], Division | None], tuple[Chooser, Commons | None]]
+    """The policy on this shard, and what it knows of the visits that no site claims, if sites have a right to their
+    share. The number is that of visits which it spends without asking. The function is called while it waits for other
+    shards."""
 
 
 def limited(
@@ -63,6 +67,7 @@ def limited(
     *,
     begin: bool,
     part: ShardPart | None = None,
+    idle: Callable[[], None] = lambda: None,
 ) -> tuple[Budgeted, Allowance]:
     """The policy within the limits of the cycle, and these limits; `begin` stores them.
 
@@ -74,7 +79,9 @@ def limited(
         if row.limits is None
         else Allowance.of(row.limits)
     )
-    columns = _columns(repository, row, book, allowance, begin=begin)
+    division = site_share(options.spending.site_share)[0]
+    columns, held = _columns(repository, row, book, allowance, policy, division if part is None else None, begin=begin)
+    allowance = replace(allowance, held=held) if held else allowance
     if begin and row.limits is None:
         repository.store.cycles.set_limits(row.id, allowance.text())
     place = columns.pop("recheck", np.zeros(len(book), np.int32))
@@ -84,50 +91,14 @@ def limited(
     if part is None:
         return Budgeted(policy, allowance, rechecks=Rechecks(pages, reserved(row.budget, row.id)), **columns), allowance
     pages = pages[: reserved(int(row.budget * part.share), row.id)]
-    chooser = part.chooser(policy, len(pages))
-    return Budgeted(chooser, allowance, rechecks=Rechecks(pages, len(pages)), **columns), allowance
+    chooser, commons = part.chooser(policy, len(pages), idle, division)
+    rechecks = Rechecks(pages, len(pages))
+    return Budgeted(chooser, allowance, rechecks=rechecks, commons=commons, **columns), allowance
 
 
 def delete_columns(repository: Storage) -> None:
     """Delete the file of a finished cycle."""
     _file(repository).unlink(missing_ok=True)
-
-
-class ByteBudget:
-    """Bytes received in a cycle, in total and by site, against their limits.
-
-    The plan uses expected sizes; this counts actual bytes, including redirects and retries: once a limit is reached,
-    requests under way are finished and no more are sent. Only bytes recorded with visits count, so that a resumed cycle
-    continues the same count.
-
-    >>> count = ByteBudget(1000.0, 600.0)
-    >>> count.add(3, 700)
-    >>> count.used_up, count.closed(3), count.closed(4)
-    (False, True, False)
-    """
-
-    def __init__(
-        self, limit: float = math.inf, site_limit: float = math.inf, before: Iterable[tuple[int, int]] = ()
-    ) -> None:
-        """`before` are the bytes by site that earlier parts of the cycle have received."""
-        self._limit = limit
-        self._site_limit = site_limit
-        self._by_site: Counter[int] = Counter(dict(before))
-        self._total = sum(self._by_site.values())
-
-    def add(self, site: int, received: int) -> None:
-        """Count the bytes of an answer."""
-        self._total += received
-        self._by_site[site] += received
-
-    @property
-    def used_up(self) -> bool:
-        """Whether the cycle has reached its limit."""
-        return self._total >= self._limit
-
-    def closed(self, site: int) -> bool:
-        """Whether this site has reached its limit."""
-        return self._by_site[site] >= self._site_limit
 
 
 # -- numbers ------------------------------------------------------------------------------------------------------
@@ -136,7 +107,8 @@ class ByteBudget:
 def allowance_of(servers: Servers, store: Store, options: CrawlOptions, budget: int, seconds: float) -> Allowance:
     """The limits of a cycle that begins now and lasts `seconds`."""
     spending = options.spending
-    site_most = visits_of(spending.site_share, budget) if spending.site_share < 1 else None
+    share = site_share(spending.site_share)[1]
+    site_most = visits_of(share, budget) if share < 1 else None
     most = _parts(spending.most, servers, budget)
     slow = paces(store)[0] if seconds < math.inf else {}
     for server in servers:
@@ -145,7 +117,7 @@ def allowance_of(servers: Servers, store: Store, options: CrawlOptions, budget: 
             most[server.id] = int(room)
     return Allowance(
         bytes=spending.bytes or math.inf,
-        site_bytes=spending.bytes * spending.site_share if spending.bytes and spending.site_share < 1 else math.inf,
+        site_bytes=spending.bytes * share if spending.bytes and share < 1 else math.inf,
         site_most=site_most,
         most=most,
         least=_parts(spending.least, servers, budget),
@@ -252,12 +224,21 @@ def expected_bytes(book: Book, conditional: Flags, wire: dict[int, float]) -> Fl
 
 
 def _columns(
-    repository: Storage, row: CycleRow, book: Book, allowance: Allowance, *, begin: bool
-) -> dict[str, NDArray[Any]]:
+    repository: Storage,
+    row: CycleRow,
+    book: Book,
+    allowance: Allowance,
+    policy: Policy,
+    division: Division | None,
+    *,
+    begin: bool,
+) -> tuple[dict[str, Any], dict[int, tuple[int, int]]]:
+    """The columns of a cycle, and the sites that are held to their share, if it begins now."""
     limited_bytes = min(allowance.bytes, allowance.site_bytes) < math.inf
     kept = read_arrays(_file(repository))
     if kept is not None and int(kept.pop("cycle")) == row.id:
-        return {name: _extended(column, len(book)) for name, column in kept.items()}
+        of_sites = {name: kept.pop(name) for name in ("reserved", "hope") if name in kept}
+        return {name: _extended(column, len(book)) for name, column in kept.items()} | of_sites, {}
     due = due_rechecks(repository.store, row.started)
     due = due[due < len(book)]
     columns: dict[str, NDArray[Any]] = {"recheck": np.zeros(len(book), np.int32)}
@@ -267,10 +248,16 @@ def _columns(
         columns["expected"] = expected_bytes(book, conditional, paces(repository.store)[1])
     if allowance.pushed:
         columns["pushed"] = np.zeros(len(book), bool)
-        columns["pushed"][[page for page in repository.store.hints.pushed_pages() if page < len(book)]] = True
+        columns["pushed"][[page for page in repository.store.hints.pushed_pages(book.now) if page < len(book)]] = True
+    held: dict[int, tuple[int, int]] = {}
+    if division is not None:
+        found = claims(book, row.budget, policy, division)
+        if found.reserved.any():
+            columns |= {"reserved": found.reserved, "hope": found.hope}
+            held = found.held()
     if begin and (len(due) or len(columns) > 1):
         write_arrays(_file(repository), {"cycle": np.array(row.id), **columns})
-    return columns
+    return columns, held
 
 
 def _extended(column: NDArray[Any], pages: int) -> NDArray[Any]:

@@ -9,12 +9,15 @@ import numpy as np
 
 from recrawl.book import Book
 from recrawl.columns import DAY, HOUR, Flags, Floats, Int32s, Ints
+from recrawl.crawl.state.copies import worth_a_visit
 from recrawl.model import Outcomes, State
 from recrawl.record.rows import CycleRow
 from recrawl.record.store import Store
+from recrawl.times import SKEW
 
 FIRST_BACK_OFF = HOUR
 MAX_BACK_OFF = 30 * DAY
+_LONG_AGO = 30 * DAY
 _VISITABLE = (State.FOUND, State.LIVE, State.MISSING)
 
 
@@ -25,11 +28,13 @@ def load_book(store: Store, cycle: CycleRow, limits: Mapping[int, int]) -> Book:
     began with, so that its policy makes the same choices again.
     """
     columns: dict[str, Any] = {**store.pages.book_columns()}
+    columns |= {name: past(columns[name], cycle.started) for name in ("last_try", "last_visit", "last_change")}
     state = columns.pop("state")
     found_in = columns.pop("cycle")
     existed = found_in < cycle.id
     book = Book(now=cycle.started, known=np.isin(state, _VISITABLE) & existed, **columns)
     touched = step_back(book, store, cycle.first_visit)
+    book.known &= worth_a_visit(book, store)
     book.known[touched] = existed[touched]  # they were chosen, so they were known then
     failing = np.flatnonzero(book.failures)
     book.known[failing] &= retry_allowed(book.failures[failing], book.last_try[failing], book.now)
@@ -70,9 +75,18 @@ def mark_before(store: Store, upto: int) -> Floats:
     return np.array([last["page"], last["at"], last["outcome"]], np.float64)
 
 
+def past(times: Floats, now: float) -> Floats:
+    """Stored times; one in the future, stored while the clock was wrong, counts as long ago: 30 days.
+
+    >>> past(np.array([-np.inf, 5.0, 40e6]), 20e6).tolist() == [-np.inf, 5.0, 20e6 - 30 * DAY]
+    True
+    """
+    return np.where(times > now + SKEW, now - _LONG_AGO, times)
+
+
 def retry_allowed(failures: Int32s, last_try: Floats, now: float) -> Flags:
     """False for pages whose back-off after failed visits is not over."""
-    return now >= retry_time(failures, last_try)
+    return now >= retry_time(failures, past(last_try, now))
 
 
 def retry_time(failures: Int32s, last_try: Floats) -> Floats:

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.state.reindex import index_pages
 from recrawl.crawl.visits.discovery import Discovery
-from recrawl.crawl.visits.messages import ReaderConfig, Task
+from recrawl.crawl.visits.reread import VersionToRead, reread
 from recrawl.discover.scope import Scopes
-from recrawl.errors import DamagedRecord, Unreadable
 from recrawl.model import State
 from recrawl.record.rows import Batch
 from recrawl.record.storage import Storage
@@ -92,26 +91,20 @@ def _drop_and_recall(repository: Storage, options: CrawlOptions, changed: set[st
 def _reread_links(
     repository: Storage, options: CrawlOptions, discovery: Discovery, record: Callable[[Batch], None]
 ) -> None:
-    from recrawl.crawl.visits.reader_process import PageReader  # lazy: loads what parses pages
+    batch, depths = Batch(), {}
 
-    reader = PageReader(ReaderConfig(options.rules, want_text=False))
-    batch = Batch()
-    for page, url, depth, number in repository.store.pages.stored():
-        version = repository.store.versions.get(number)
-        if version is None:
-            continue
-        try:
-            status, headers, body = repository.body(version)
-        except DamagedRecord:
-            continue
-        task = Task(page, url, version.at, "", status, headers, b"", body, version.payload, 0, None, None, True)
-        try:
-            reading = reader.parse(task)
-        except Unreadable:
-            continue
-        if reading.follow:
-            known = discovery.look_up(np.frombuffer(reading.keys, np.int64))
-            discovery.links(known, reading, parent=page, depth=depth + 1, at=options.clock(), batch=batch)
+    def versions() -> Iterator[VersionToRead]:
+        for page, url, depth, number in repository.store.pages.stored():
+            version = repository.store.versions.get(number)
+            if version is not None:
+                depths[page] = depth
+                yield VersionToRead(version, url, 0)
+
+    for reading in reread(repository, options, versions(), text=False):
+        depth = depths.pop(reading.ticket) + 1
+        if reading.follow and not reading.failure:
+            known, at = discovery.look_up(np.frombuffer(reading.keys, np.int64)), options.clock()
+            discovery.links(known, reading, parent=reading.ticket, depth=depth, at=at, batch=batch)
         if len(batch.pages) >= _BATCH:
             record(batch)
             batch = Batch()

@@ -1,40 +1,38 @@
 """One visit, from the policy's choice to its record.
 
-The journey of a page in a refresh cycle:
+The way of a page in a refresh cycle:
 
-     1. `cycles.cycle`              opens or resumes the cycle and loads the book
-     2. `loop.run_cycle`, `drive`   the policy chooses pages
-     3. `LiveWeb.visit`             looks up their sites and runs the event loop until all have an outcome
-     4. `Journey.enqueue`           each page waits in the lane of its server (`fetch.lanes`)
-     5. `Journey.start`             its turn: row of the store (`Prefetch`), robots.txt, page limit, validators
-     6. `Client.start`, `wait`      the request and its answer (`fetch.http`)
-     7. `Journey.answered`          resolves a redirect (`Redirects.resolve`) and dispatches on the decision
-     8. `Decider.answered`          Submit (go on with 9) | Retry (back to 4) | Done or Unchanged (go on with 13)
-     9. `Readers.submit`            a reader process takes the page
-    10. `Reader.read`               parses it and compares it with the stored version
-    11. `Journey.parsed`            looks up its links, registers feeds and hints
-    12. `Decider.parsed`            Done: the rows to be recorded (`results`)
-    13. `Recorder.add`              gathers the rows in a batch
-    14. `Journey._finish`           counts the visit and keeps its outcome for the policy
-    15. `Recorder.commit`           archive, store, index, in this order (`record.storage`)
-    16. `loop.drive`                sends the outcomes to the policy, which chooses again (2)
-    17. `loop.note`                 after the cycle, the policy learns from the recorded visits
+     1. `cycles.cycle`               opens or resumes the cycle and loads the book
+     2. `loop.run_cycle`, `drive`    the policy chooses pages
+     3. `LiveCrawl.visit`            tells the machine of them, and runs the event loop until all have an outcome
+     4. `VisitMachine`, PagesChosen  each page waits in the lane of its server (`fetch.lanes`)
+     5. NextTurn -> ReadRow          its turn: the row of the store (`Prefetch`)
+     6. RowRead -> SendRequest       robots.txt, limits, validators: it is requested (`fetch.http`)
+     7. AnswerCame -> ParseThing     a new version goes to a reader process; anything else ends here (9)
+     8. ThingParsed -> RecordVisit   the brake for shared texts, trust in the server's validators
+     9. `LiveCrawl._record_visit`    links (`Discovery`), the judgement of lines (`SiteFrames`), rows (`VisitRows`)
+    10. `Recorder.add`               gathers the rows in a batch
+    11. VisitRecorded                its outcome is kept for the policy
+    12. `Recorder.commit`            archive, store, index, in this order (`record.storage`)
+    13. `loop.drive`                 sends the outcomes to the policy, which chooses again (2)
+    14. `loop.note`                  after the cycle, the policy learns from the recorded visits
 
 Modules:
 
-    journey          `Journey`: steps 4 to 14, in this order
-    live_web         `LiveWeb`: the event loop, and the jobs it runs (visit, explore, refresh hints, recheck robots.txt)
-    decide           what an answer means, as a value; no I/O
+    machine          `VisitMachine`: what may happen to everything under way, without I/O
+    live             `LiveCrawl`: carries out what the machine says; the event loop and its jobs
     results          the rows that record a visit, by what it found
-    pending          `PendingVisit`, the store rows of pages whose turn is near, and which outcomes end a run
-    redirects        where a redirect leads
+    prefetch         the store rows of pages whose turn is near
+    redirects        the pages that redirects lead to
     linked_again     pages that were gone and are linked again
+    copies           visits to copies, which are told of the page that they are copies of
     shared_text      the brake for sites whose pages suddenly show one text
     discovery        from links and sitemap entries to pages
     servers          state of each server: robots.txt, trust in its validators, redirect habits
-    recorder         batches of results, committed by size and time
+    recorder         batches of results, and their commit
     reader_pool      the reader processes, each page with a deadline
     reader_process   what a reader process does: parse, compare, build WARC records
+    reread           reads stored pages again, in reader processes
     messages         what is sent to reader processes and back
     stored_text      the text of stored pages
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -13,17 +13,23 @@ from recrawl.columns import Int32s, Ints
 from recrawl.crawl.visits.messages import Reading
 from recrawl.crawl.visits.servers import Server, Servers
 from recrawl.discover import urls as addresses
+from recrawl.discover.endless_spaces import LIMIT, EndlessSpaces, Judged
 from recrawl.discover.known_urls import KnownUrls
 from recrawl.discover.scope import Scopes, site
 from recrawl.discover.traps import TrapGuard, TrapLimits
+from recrawl.learn.copies.parameters import IdleParameter, KnownParameters
 from recrawl.learn.structure.frontier_rank import FrontierRank
 from recrawl.model import State
 from recrawl.record.rows import Batch, NewPage, OutgoingLink
 from recrawl.record.store import Store
 
 _FOUND = int(State.FOUND)
+_ENDLESS = "endless-spaces"
+"""Key of the endless URL spaces in the metadata."""
 _MAX_REFUSED = 200_000
 """Refused URLs kept, so that the external links of a menu are not checked again on every page."""
+_WAITING = 100_000
+"""Pages found on pages without news that are kept until they are visited."""
 _SAMPLE = 50_000
 """Known URLs given to the trap guard at its start; a sample if there are more."""
 
@@ -34,6 +40,7 @@ class Fresh(NamedTuple):
     url: str
     site: int
     depth: int
+    parent: int
 
 
 class Discovery:
@@ -49,6 +56,7 @@ class Discovery:
         cycle: int,
         now: float,
         traps: TrapLimits | None = None,
+        parameters: Iterable[IdleParameter] = (),
         found: list[tuple[int, int]] | None = None,
         rank: FrontierRank | None = None,
     ) -> None:
@@ -57,15 +65,19 @@ class Discovery:
         self._scopes = scopes
         self._traps = traps or TrapLimits()
         self._now = now
+        self._parameters = KnownParameters(parameters)
         self._guard: TrapGuard | None = None
         self._known = known
-        self._next = store.next_id("pages")
+        self._next = self._first = store.next_id("pages")
+        self._behind: dict[int, int] = {}
         self._folder_key = lru_cache(maxsize=1024)(addresses.key)
         self._refused: set[int] = set()
         self._cycle = cycle
         self._found = found
         self._rank = rank
         self._ownership = servers.ownership
+        self._stored_spaces = store.meta.get(_ENDLESS, "")
+        self.endless = EndlessSpaces(self._stored_spaces)
         self.fresh: dict[int, Fresh] = {}
         self.refusals: Counter[str] = Counter()
 
@@ -83,19 +95,36 @@ class Discovery:
             start = end
 
     def links(
-        self, pages: Ints, reading: Reading, *, parent: int, depth: int, at: float, batch: Batch
+        self, pages: Ints, reading: Reading, *, parent: int, url: str = "", depth: int, at: float, batch: Batch
     ) -> tuple[Int32s, int]:
-        """The pages that a page links to, and the number of new ones; `pages` is what `look_up` returned for them."""
+        """The pages that a page links to, and the number of new ones; `pages` is what `look_up` returned for them.
+
+        `url` is that of the page, if its links may lead into an endless space.
+        """
         unknown = (pages < 0).nonzero()[0]
-        new = 0
+        asked: list[tuple[int, int, str]] = []
         if len(unknown):
             lines, keys = reading.urls.split("\n"), np.frombuffer(reading.keys, np.int64)
-            for place, key in zip(unknown.tolist(), keys[unknown].tolist(), strict=True):
-                if key in self._refused:
-                    continue
-                page, is_new = self.add(lines[place], parent=parent, depth=depth, at=at, batch=batch, key=key)
-                pages[place] = page
-                new += is_new
+            asked = [
+                (place, key, lines[place])
+                for place, key in zip(unknown.tolist(), keys[unknown].tolist(), strict=True)
+                if key not in self._refused
+            ]
+        judged = Judged(set(), 0)
+        if url and (asked or parent in self._behind):
+            behind = self._behind_of(parent, depth)
+            judged = self.endless.judge(url, reading.text, [link for _, _, link in asked], behind)
+        new = 0
+        for place, key, link in asked:
+            if link in judged.refused:
+                self._refuse(key, "endless-space")
+                continue
+            page, is_new = self.add(link, parent=parent, depth=depth, at=at, batch=batch, key=key)
+            pages[place] = page
+            new += is_new
+            if is_new and judged.behind:
+                self._note_behind(page, judged.behind)
+        if len(unknown):
             pages = pages[pages >= 0]
         linked = pages.astype(np.int32)
         if self._rank is not None:
@@ -119,7 +148,7 @@ class Discovery:
             self._refuse(key, "other-shard")
             return -1, False
         server = self._servers.of(origin)
-        target = server.habits.apply(url)
+        target = self._parameters.without(server.habits.apply(url))
         if target != url:
             url, key = target, addresses.key(target)
         page = self._known.get(key)
@@ -139,6 +168,46 @@ class Discovery:
             return page, False
         server = self._servers.of(addresses.origin(url))
         return self._make(url, key, server, parent=-1, depth=0, at=at, batch=batch, listed=0), True
+
+    def moved(self, page: int, target: int) -> None:
+        """A new page was found by a redirect of another one: what led to the one leads to the other."""
+        if behind := self._behind.get(page):
+            self._note_behind(target, behind)
+
+    def needs_no_request(self, page: int, url: str) -> bool:
+        """Whether a page that was not visited yet is in an endless space, and was found on a page without news there.
+
+        Of a page that was found in an earlier run that is not known; all of an endless space count.
+        """
+        behind = self._behind.get(page, 0 if page >= self._first else 1)
+        found_on = self._found_on(page) if behind and self.endless.any else None
+        return found_on is not None and self.endless.leads_on(found_on, url, behind)
+
+    def _behind_of(self, page: int, depth: int) -> int:
+        """How many pages without news in a row led to a page; of an earlier run, at least ten more may follow."""
+        return self._behind.pop(page, 0 if page >= self._first else min(depth, LIMIT - 10))
+
+    def _note_behind(self, page: int, behind: int) -> None:
+        self._behind[page] = behind
+        if len(self._behind) > _WAITING:
+            del self._behind[next(iter(self._behind))]
+
+    def _found_on(self, page: int) -> str | None:
+        """The URL of the page that led to a page, if one did."""
+        fresh = self.fresh.get(page)
+        if fresh is None:
+            details = self._store.pages.details(page)
+            return details["parent_url"] if details else None
+        if fresh.parent in self.fresh:
+            return self.fresh[fresh.parent].url
+        return self._store.pages.get(fresh.parent).url if fresh.parent >= 0 else None
+
+    def save(self) -> None:
+        """Store the endless URL spaces, so that the next run knows them."""
+        spaces = self.endless.stored()
+        if spaces != self._stored_spaces:
+            self._store.meta.set(_ENDLESS, spaces)
+            self._stored_spaces = spaces
 
     def committed(self, _batch: Batch) -> None:
         """Forget the new pages: the store has them now."""
@@ -161,7 +230,7 @@ class Discovery:
         server.pages += 1
         folder = self._folder_key(addresses.directory(url))
         batch.pages.append(NewPage(page, key, server.id, folder, depth, parent, at, self._cycle, _FOUND, listed, url))
-        self.fresh[page] = Fresh(url, server.id, depth)
+        self.fresh[page] = Fresh(url, server.id, depth, parent)
         if self._rank is not None:
             self._rank.found(page, depth)
         if self._found is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from recrawl.columns import Int32s
-from recrawl.crawl.visits.pending import PendingVisit
+from recrawl.crawl.visits.machine import PageVisit
 from recrawl.model import State
 from recrawl.record.store import Store
 
@@ -21,7 +21,7 @@ class LinkedAgain:
         self._absent = store.pages.absent()["id"]
         self.pages: set[int] = set()
 
-    def note(self, visit: PendingVisit, links: Int32s) -> None:
+    def note(self, visit: PageVisit, links: Int32s) -> None:
         """A page was read that links to these pages."""
         if not len(self._absent) or not len(links):
             return

@@ -2,7 +2,8 @@
 
 Tasks are sent in batches, since a message costs more than parsing most pages. A process gets a batch only when it is
 idle and then reads it from the pipe at once, so sending never blocks. When a batch misses its deadline the process is
-killed and replaced, and its pages are tried again one by one: the page at fault is found and recorded as a failure.
+killed and replaced, and its pages are tried again one by one: the page at fault is found and recorded as a failure. So
+it is when the process dies, when it needs more memory than it may have, and when it sends what is no reading.
 """
 
 from __future__ import annotations
@@ -15,18 +16,24 @@ from typing import TYPE_CHECKING
 from recrawl.child_processes import ChildProcess, can_fork, fork, start_module
 from recrawl.compare.parsing.media_types import PDF, has_pdf
 from recrawl.crawl.options import CrawlOptions, StartReader
-from recrawl.crawl.visits.messages import ReaderConfig, Reading, Scan, Task
-from recrawl.crawl.visits.servers import noise_table
+from recrawl.crawl.visits.messages import BrokenMessage, ReaderConfig, Reading, Scan, Task, received
+from recrawl.crawl.visits.servers import Server, noise_table
 from recrawl.model import Failure
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
+
+    from recrawl.crawl.visits.machine import PageVisit
 
 BATCH = 32
 """Maximum number of pages per message."""
 BATCH_BYTES = 2_000_000
 START_SECONDS = 30.0
 """Extra time for the first batch of a process, which has to start."""
+_MAX_MESSAGE = 1 << 30
+_MEMORY = 512 << 20
+_MEMORY_OF_BYTE = 60
+"""Bytes of memory that a reader may take, and for each byte of the largest page that is downloaded."""
 
 _DETAIL = {
     Failure.PARSE_TIMEOUT: "parsing this page took too long",
@@ -53,16 +60,17 @@ class _Process:
         self._try_send(config)
         self.batch: list[Task | Scan] = []
         self._deadline = 0.0
-        self._fresh = True
+        self.fresh = True
+        """Whether it has read no batch yet."""
 
     def send(self, batch: list[Task | Scan], now: float, seconds: float) -> None:
         self.batch = batch
-        self._deadline = now + seconds + (START_SECONDS if self._fresh else 0.0)
+        self._deadline = now + seconds + (START_SECONDS if self.fresh else 0.0)
         self._try_send(batch)
 
     def receive(self) -> list[Reading]:
-        readings: list[Reading] = self.connection.recv()
-        self.batch, self._fresh = [], False
+        readings = received(self.connection.recv_bytes(_MAX_MESSAGE), [task.ticket for task in self.batch])
+        self.batch, self.fresh = [], False
         return readings
 
     @property
@@ -133,11 +141,15 @@ class Readers:
                 continue
             try:
                 if process.connection.poll():
-                    self.pending_bytes -= sum(len(task.body) for task in process.batch)
-                    readings += process.receive()
+                    batch, alone = process.batch, process.fresh and len(process.batch) == 1
+                    found = process.receive()
+                    if any(reading.failure == Failure.PARSE_MEMORY for reading in found):
+                        process.stop()  # what it has left of its memory is not known
+                        self._processes[place] = _Process(self._config, self._start)
+                    readings += self._believed(batch, found, alone=alone)
                 elif process.seconds_left(now) <= 0:
                     self._processes[place] = self._replace(process, Failure.PARSE_TIMEOUT, readings)
-            except (EOFError, OSError):
+            except (EOFError, OSError, BrokenMessage):
                 self._processes[place] = self._replace(process, Failure.PARSE_CRASH, readings)
         self.pending -= len(readings)
         return readings
@@ -161,6 +173,17 @@ class Readers:
             size += len(batch[-1].body)
         return batch
 
+    def _believed(self, batch: list[Task | Scan], readings: list[Reading], *, alone: bool) -> list[Reading]:
+        """Readings of a batch; a page that lacked memory is tried again, `alone` in a process that has read nothing."""
+        kept = []
+        for task, reading in zip(batch, readings, strict=True):
+            if reading.failure == Failure.PARSE_MEMORY and not alone:
+                self._suspects.append(task)
+            else:
+                self.pending_bytes -= len(task.body)
+                kept.append(reading)
+        return kept
+
     def _replace(self, process: _Process, failure: Failure, readings: list[Reading]) -> _Process:
         """Kill a process: a page alone in its batch has failed, several are tried again one by one."""
         process.stop()
@@ -177,5 +200,41 @@ def readers_of(options: CrawlOptions) -> Readers:
     """The reader processes of a run."""
     noises, levels = tuple(noise_table(options)), tuple(options.levels)
     pdf = options.accepts(PDF) and has_pdf()
-    config = ReaderConfig(options.rules, noises, levels, want_text=options.index, pdf=pdf)
+    memory = _MEMORY + _MEMORY_OF_BYTE * options.limits.max_bytes
+    config = ReaderConfig(options.rules, noises, levels, want_text=options.index, pdf=pdf, memory=memory)
     return Readers(config, processes=options.readers, seconds=options.parse_seconds, start=options.start_reader)
+
+
+def task_of(
+    visit: PageVisit,
+    server: Server,
+    request: bytes,
+    stored: tuple[str, int, int] | None,
+    *,
+    ticket: int,
+    counted: bool,
+) -> Task:
+    """The work of the reader process on a page that was answered; see `Task` for the arguments."""
+    answer = visit.answer
+    assert answer is not None
+    return Task(
+        ticket=ticket,
+        url=visit.url,
+        at=answer.at,
+        ip=answer.ip,
+        status=answer.status,
+        headers=answer.headers,
+        request=request,
+        body=answer.body,
+        payload=visit.payload,
+        noise=server.noise,
+        digest=visit.state.digest,
+        before=stored,
+        same_noise=visit.same_noise,
+        level=server.level,
+        counted=counted,
+        answered_url=visit.request_url if visit.redirects else "",
+        requisites=server.requisites,
+        prior=visit.state.prior is None,
+        rendered=visit.html,
+    )

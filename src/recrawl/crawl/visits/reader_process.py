@@ -11,15 +11,17 @@ import contextlib
 import gc
 import signal
 import sys
+import traceback
 from array import array
 from collections.abc import Sequence
 from itertools import compress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from selectolax.lexbor import LexborHTMLParser
+from turbohtml import Document
 
-from recrawl.child_processes import end_with_parent, keep_freed_memory
+from recrawl import plugins
+from recrawl.child_processes import end_with_parent, keep_freed_memory, limit_memory
 from recrawl.compare import digest
 from recrawl.compare.change_prior import change_priors
 from recrawl.compare.common_ends import SplitTexts, split_texts
@@ -34,15 +36,18 @@ from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.encoding import decode
 from recrawl.compare.parsing.file_types import hypertext
 from recrawl.compare.parsing.media_types import HTML, is_json, is_xml
-from recrawl.compare.parsing.page_fields import page_fields
-from recrawl.crawl.visits.messages import ReaderConfig, Reading, Scan, Task
+from recrawl.compare.tree.stated import page_fields
+from recrawl.compare.unframed import unframed_texts
+from recrawl.crawl.visits.messages import ReaderConfig, Reading, Scan, Task, bounded, pack
 from recrawl.crawl.visits.stored_text import StoredText, header, media_type, plain
 from recrawl.discover import requisites
 from recrawl.discover.dates import parse_date
 from recrawl.discover.links import MAX_LINKS, SKIP_SUFFIXES, LinkReader, PageLinks
 from recrawl.discover.page_headers import header_links
-from recrawl.discover.urls import key_bytes
+from recrawl.discover.urls import canonical, key_bytes
 from recrawl.errors import Unreadable
+from recrawl.learn.copies.missing import MOST_WORDS, says_missing
+from recrawl.learn.copies.sketch import sketch_of
 from recrawl.model import Failure, RequisiteLevel
 from recrawl.record import warc
 from recrawl.record.packing.zstd_records import read_records
@@ -52,6 +57,8 @@ _MAX_FEEDS = 4
 """Feeds of one page that are considered."""
 
 
+_HEADING = 500
+"""Characters of a heading that are read."""
 _NO_LINKS = PageLinks([], [], None, follow=True, index=True)
 
 
@@ -62,28 +69,33 @@ class PageReader:
         self._config = config
         self._links = LinkReader(config.rules, SKIP_SUFFIXES - {"pdf"} if config.pdf else SKIP_SUFFIXES)
         self._keys: dict[str, bytes] = {}
-        self.tree: LexborHTMLParser | None = None
+        self.tree: Document | None = None
 
     def lines(self, noise: Noise) -> list[Line] | None:
         """The lines of the page parsed last, once; None if it was not HTML."""
         tree, self.tree = self.tree, None
         return None if tree is None else content_lines(tree, noise)
 
+    def sketch(self, title: str) -> bytes:
+        """The sketch of the page parsed last; empty if it was not HTML."""
+        return b"" if self.tree is None else sketch_of(unframed_texts(self.tree), title)
+
     def parse(self, task: Task) -> Reading:
         """Text and links of a page; raises `Unreadable` if the page is not safe to parse."""
         self.tree = None
         content_type, mime = media_type(task.body, task.headers)
         noise = self._config.noises[task.noise]
-        robots, refreshes = header_links(task.headers)
+        said = header_links(task.headers)
         decoded = hypertext(task.body, content_type, mime)
         if decoded is None:
             return self._parse_other(task, content_type, mime)
         tree = self.tree = parse(task.rendered or decoded.text)
-        links = self._links.read(tree, task.url, refreshes)
+        links = self._links.read(tree, task.url, said.refreshes, said.canonical)
         styles, files = _needed(tree, task)  # before the text: noise filters remove elements
-        stated = page_fields(tree, decoded.text, header(task.headers, "content-language"))
+        stated = page_fields(tree, header(task.headers, "content-language"))
         title, words = text.title(tree) or stated.title, text.visible(tree, noise)
         differs = text.visible(parse(decoded.text), noise) != words if task.rendered else None
+        count = words.count(" ") + 1
         return Reading(
             task.ticket,
             mime=mime,
@@ -98,22 +110,38 @@ class PageReader:
             digest=digest.of_text(words),
             urls="\n".join(links.urls),
             keys=self._keys_of(links.urls),
-            follow=links.follow and robots.follow,
-            searchable=links.index and robots.index,
+            follow=links.follow and said.robots.follow,
+            searchable=links.index and said.robots.index,
             feeds="\n".join(links.feeds[:_MAX_FEEDS]),
             updates=links.updates,
             render_differs=differs,
             styles=styles,
             files=files,
+            claim=links.canonical or "",
+            moved=self._target(said.moved, task.url) or links.moved,
+            missing=count < MOST_WORDS and says_missing(title, _heading(tree), count),
         )
+
+    def _target(self, target: str, url: str) -> str:
+        """The canonical URL of where a header sends browsers; empty if that is the page itself."""
+        found = canonical(target, url, self._config.rules) if target else None
+        return found if found and found != url else ""
+
+    def links(self, body: bytes, headers: tuple[tuple[str, str], ...], url: str) -> set[str]:
+        """The links of a stored page, as `parse` finds them."""
+        content_type, mime = media_type(body, headers)
+        page, targets = hypertext(body, content_type, mime), list(header_links(headers).refreshes)
+        if page is None:
+            targets = [*targets, *_feed_links(body, url, mime)]
+        return set(self._links.read(parse("" if page is None else page.text), url, targets).urls)
 
     def _parse_other(self, task: Task, content_type: str, mime: str) -> Reading:
         """Text of a page that is not HTML; links are in its headers, and in a feed."""
         noise = self._config.noises[task.noise]
-        robots, refreshes = header_links(task.headers)
+        said = header_links(task.headers)
         words, encoding, title = plain(task.body, content_type, mime, noise)
         of = digest.of_text(words) if encoding else digest.of_payload(task.body)[:16]
-        targets = [*refreshes, *_feed_links(task, mime)]
+        targets = [*said.refreshes, *_feed_links(task.body, task.url, mime)]
         links = self._links.read(parse(""), task.url, targets) if targets else _NO_LINKS
         return Reading(
             task.ticket,
@@ -124,8 +152,10 @@ class PageReader:
             digest=of,
             urls="\n".join(links.urls),
             keys=self._keys_of(links.urls),
-            follow=robots.follow,
-            searchable=robots.index,
+            follow=said.robots.follow,
+            searchable=said.robots.index,
+            claim=self._target(said.canonical, task.url),
+            moved=self._target(said.moved, task.url),
         )
 
     def _keys_of(self, urls: list[str]) -> bytes:
@@ -141,13 +171,13 @@ class PageReader:
         return b"".join(map(self._keys.__getitem__, urls))
 
 
-def _feed_links(task: Task, mime: str) -> list[str]:
+def _feed_links(body: bytes, url: str, mime: str) -> list[str]:
     """The pages that a feed lists; none for any other document."""
     if not (is_xml(mime) or is_json(mime)):
         return []
     from recrawl.discover import sitemaps  # lazy: few pages are feeds, and it loads lxml
 
-    return [entry.url for entry in sitemaps.parse(task.body, task.url, max_entries=MAX_LINKS).entries]
+    return [entry.url for entry in sitemaps.parse(body, url, max_entries=MAX_LINKS).entries]
 
 
 class TaskReader:
@@ -166,21 +196,40 @@ class TaskReader:
         which saves a sixth of the time. Trees are large, so a page is parsed and compared in one step."""
         readings = [self._parse_and_compare(task) for task in tasks]
         pairs = list(zip(tasks, readings, strict=True))
-        records = [b"" if reading.failure else _records(task) for task, reading in pairs]
+        records = [b"" if reading.failure or task.stored else _records(task) for task, reading in pairs]
         first = [task.prior and not reading.failure for task, reading in pairs]
         asked = [(task.url, reading.text, task.at) for task, reading in compress(pairs, first)]
         priors = iter(change_priors(asked))
-        keep = self._config.want_text
+        # Of a first version always: what it says decides whether its URL space is endless.
+        keep = [self._config.want_text or (task.digest is None and not task.stored) for task in tasks]
         return [
-            reading._replace(record=record, prior=next(priors) if new else None, text=reading.text if keep else "")
-            for reading, record, new in zip(readings, records, first, strict=True)
+            bounded(
+                reading._replace(record=record, prior=next(priors) if new else None, text=reading.text if kept else "")
+            )
+            for reading, record, new, kept in zip(readings, records, first, keep, strict=True)
         ]
 
     def _parse_and_compare(self, task: Task) -> Reading:
         try:
-            reading = self._pages.parse(task)
+            return self._compared(task)
         except Unreadable as error:
             return Reading(task.ticket, failure=Failure.TOO_DEEP.value, detail=str(error))
+        except MemoryError:
+            self._pages.tree = None
+            return self.too_large(task)
+        except plugins.ERRORS as error:
+            self._pages.tree = None
+            return Reading(task.ticket, failure=Failure.PARSE_CRASH.value, detail=_where(error))
+
+    def too_large(self, task: Task) -> Reading:
+        """The failure of a page that needs more memory than there is."""
+        problem = f"parsing this page needs more than {self._config.memory >> 20:,} MiB of memory"
+        return Reading(task.ticket, failure=Failure.PARSE_MEMORY.value, detail=problem)
+
+    def _compared(self, task: Task) -> Reading:
+        reading = self._pages.parse(task)
+        if not task.same_noise or reading.digest != task.digest:
+            reading = reading._replace(sketch=self._pages.sketch(reading.title))
         if task.digest is not None:
             reading = self._compare(task, reading)
         if task.counted and reading.changed and not reading.lines:
@@ -188,23 +237,29 @@ class TaskReader:
         return reading
 
     def _compare(self, task: Task, reading: Reading) -> Reading:
-        if task.same_noise and reading.digest == task.digest:
-            return reading._replace(changed=False)
-        if task.before is None:
-            return reading
+        level = self._config.levels[task.level]
+        same = task.same_noise and reading.digest == task.digest
+        if task.before is None or (same and level.kind != "out-link"):
+            return reading._replace(changed=False) if same else reading
         try:
+            if level.kind == "out-link":
+                old_links = self._pages.links(*_stored_page(task.before), task.url)
+                new_links = set(filter(None, reading.urls.split("\n"))) - old_links
+                reading = reading._replace(out_links=len(new_links))
+            if same:
+                return reading._replace(changed=False)
             old = self._stored_text(task)
-        except (OSError, ValueError):
-            return reading  # its record is damaged: the text is known to differ, but not by how much
+        except (OSError, ValueError, Unreadable):
+            return reading._replace(changed=not same)  # its record is damaged: nobody knows by how much it differs
         if old.text == reading.text and reading.encoding:  # without an encoding the bytes count, not the text
             return reading._replace(changed=False)
-        level, texts = self._config.levels[task.level], split_texts(old.text, reading.text)
+        texts = split_texts(old.text, reading.text)
         apart, total = split_distance(texts)
         reading = reading._replace(
             divergence=apart / total if apart else 0.0,
             words_apart=apart,
             significant=_significant(texts),
-            relevance=level.matching(old.text) != level.matching(reading.text) if level.queries else None,
+            relevance=level.differs_in_relevance(old.text, reading.text) if level.queries else None,
         )
         return self._compare_lines(task, reading, old)
 
@@ -224,9 +279,15 @@ class TaskReader:
 
     def _stored_text(self, task: Task) -> StoredText:
         assert task.before is not None
-        blob = task.before if isinstance(task.before, bytes) else read_records(Path(task.before[0]), *task.before[1:])
-        _, headers, body = warc.read_shown(blob)
+        body, headers = _stored_page(task.before)
         return StoredText(body, headers, self._config.noises[task.noise])
+
+
+def _stored_page(before: tuple[str, int, int] | bytes) -> tuple[bytes, tuple[tuple[str, str], ...]]:
+    """The body and the headers of a stored version."""
+    blob = before if isinstance(before, bytes) else read_records(Path(before[0]), *before[1:])
+    _, headers, body = warc.read_shown(blob)
+    return body, headers
 
 
 def _records(task: Task) -> bytes:
@@ -238,7 +299,7 @@ def _records(task: Task) -> bytes:
     return record
 
 
-def _needed(tree: LexborHTMLParser, task: Task | Scan) -> tuple[str, str]:
+def _needed(tree: Document, task: Task | Scan) -> tuple[str, str]:
     """URLs of the stylesheets and other files that a page needs, one per line."""
     if not task.requisites:
         return "", ""
@@ -250,7 +311,7 @@ def _needed(tree: LexborHTMLParser, task: Task | Scan) -> tuple[str, str]:
 def scan(task: Scan) -> Reading:
     """Search a stylesheet, or a stored page, for requisites; what cannot be read needs none."""
     styles, files, headers, body = "", "", task.headers, task.body
-    with contextlib.suppress(OSError, ValueError, Unreadable):
+    with contextlib.suppress(*plugins.ERRORS, MemoryError, Unreadable):
         if task.stored is not None:
             _, headers, body = warc.read_shown(read_records(Path(task.stored[0]), *task.stored[1:]))
         content_type, mime = media_type(body, headers)
@@ -259,7 +320,28 @@ def scan(task: Scan) -> Reading:
             styles, files = "\n".join(found.styles), "\n".join(found.files)
         elif mime.startswith(HTML):
             styles, files = _needed(parse(decode(body, content_type).text), task)
-    return Reading(task.ticket, styles=styles, files=files)
+    return bounded(Reading(task.ticket, styles=styles, files=files))
+
+
+def _read_all(reader: TaskReader, tasks: list[Task]) -> list[Reading]:
+    """Read pages; without the memory for a step that all share, each is to be tried alone."""
+    try:
+        return reader.read_all(tasks)
+    except MemoryError:
+        return [reader.too_large(task) for task in tasks]
+
+
+def _where(error: BaseException) -> str:
+    """An error that no page should cause, and the line that raised it."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    said = " ".join(str(error).split())[:200]
+    return f"the reader failed on this page: {type(error).__name__}: {said} ({Path(last.filename).name}:{last.lineno})"
+
+
+def _heading(tree: Document) -> str:
+    """The text of the first heading."""
+    heading = tree.find("h1") or tree.find("h2")
+    return " ".join(heading.text[:_HEADING].split()) if heading is not None else ""
 
 
 def _keys(lines: list[Line]) -> bytes:
@@ -286,14 +368,15 @@ def read_tasks(connection: Connection) -> None:
     gc.set_threshold(50_000, 20, 20)  # pages create many objects but no reference cycles
     with connection, contextlib.suppress(EOFError, OSError):
         config: ReaderConfig = connection.recv()
+        limit_memory(config.memory)
         reader = TaskReader(config)
         while True:  # recv raises EOFError when the parent has closed its end
             tasks: list[Task | Scan] = connection.recv()
             signal.setitimer(signal.ITIMER_REAL, config.deadline)  # SIGALRM ends the process, whatever it is doing
-            pages = iter(reader.read_all([task for task in tasks if isinstance(task, Task)]))
+            pages = iter(_read_all(reader, [task for task in tasks if isinstance(task, Task)]))
             readings = [scan(task) if isinstance(task, Scan) else next(pages) for task in tasks]
             signal.setitimer(signal.ITIMER_REAL, 0.0)
-            connection.send(readings)
+            connection.send_bytes(pack(readings))
 
 
 if __name__ == "__main__":

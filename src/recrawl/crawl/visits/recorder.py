@@ -1,19 +1,18 @@
-"""Gathers results into batches and commits them, by size and by time; the index by time alone."""
+"""Gathers results into batches and commits them. When they are committed is decided by the machine (`CommitTimes`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from recrawl.columns import Int32s
 from recrawl.compare.digest import of_payload
 from recrawl.crawl.hints.claims import claims, promises
 from recrawl.crawl.options import CrawlOptions
-from recrawl.crawl.render.messages import Rendered
 from recrawl.crawl.state.site_frames import SiteFrames
-from recrawl.crawl.tally import RowNumbers
+from recrawl.crawl.tally import RowNumbers, RunCounts
+from recrawl.crawl.visits.machine import PageVisit
 from recrawl.crawl.visits.messages import Reading
-from recrawl.crawl.visits.pending import PendingVisit
 from recrawl.crawl.visits.results import Done, Unchanged
 from recrawl.crawl.visits.servers import Servers
 from recrawl.discover.page_headers import header_links
@@ -25,7 +24,8 @@ from recrawl.record.rows import Batch, FeedRow, SourceRow, UnchangedPage, Versio
 from recrawl.record.screenshot_rows import ScreenshotRow
 from recrawl.record.storage import Storage
 
-_NEVER = float("inf")
+if TYPE_CHECKING:
+    from recrawl.crawl.render.messages import Rendered
 
 
 class _Cache(Protocol):
@@ -44,10 +44,12 @@ class Recorder:
         options: CrawlOptions,
         servers: Servers,
         frames: SiteFrames,
+        tally: RunCounts,
         *,
         caches: Sequence[_Cache] = (),
     ) -> None:
         self._repository = repository
+        self._tally = tally
         self._options = options
         self._servers = servers
         self._frames = frames
@@ -57,8 +59,6 @@ class Recorder:
         self.numbers = RowNumbers(repository.store.next_id("visits"), repository.store.next_id("versions"))
         self._next_screenshot = repository.store.next_id("screenshots")
         self._committed = self.numbers.next_visit - 1
-        self._commit_by = _NEVER
-        self._index_by = _NEVER
 
     def location(self, version: int) -> tuple[str, int, int] | None:
         """Where the archive holds a version's body: file, start, length."""
@@ -70,7 +70,7 @@ class Recorder:
 
     def hides(self, version: int, answer: Answer) -> bool:
         """Whether the headers of an answer exclude a page from searches that finds its stored version so far."""
-        return self._searchable(version) and not header_links(answer.headers)[0].index
+        return self._searchable(version) and not header_links(answer.headers).robots.index
 
     def _searchable(self, version: int) -> bool:
         row = self._repository.store.versions.get(version) if version >= 0 else None
@@ -124,7 +124,7 @@ class Recorder:
         else:
             batch.states.append(state)
 
-    def add_version(self, visit: PendingVisit, done: Done, reading: Reading, links: Int32s, origin: str) -> None:
+    def add_version(self, visit: PageVisit, done: Done, reading: Reading, links: Int32s, origin: str) -> None:
         """Add a visit with a new version; `links` are the pages it links to."""
         assert done.version is not None
         self.batch.visits.append(done.visit)
@@ -149,7 +149,7 @@ class Recorder:
                 )
                 self.batch.documents.append(document)
 
-    def add_screenshot(self, visit: PendingVisit, shown: Rendered, recorded: VisitRow, *, new: bool) -> None:
+    def add_screenshot(self, visit: PageVisit, shown: Rendered, recorded: VisitRow, *, new: bool) -> None:
         """Add the screenshot of a visit, if one was taken; its bytes are stored once. `new`: with a version."""
         version = recorded.version
         if not shown.picture or version < 0:
@@ -178,21 +178,10 @@ class Recorder:
         self.batch.removals.append(page)
         self.batch.documents = [document for document in self.batch.documents if document.page != page]
 
-    def commit_if_due(self, now: float) -> None:
-        """Commit when the batch is large or old enough, and the index when its interval is over."""
-        if self._commit_by == _NEVER and self.batch:
-            self._commit_by = now + self._options.commit_seconds
-        results = len(self.batch.visits) + len(self.batch.requisites.versions)
-        if results >= self._options.commit_visits or now >= self._commit_by:
-            self.commit()
-            if self._index_by == _NEVER and self._options.index:
-                self._index_by = now + self._options.index_seconds
-        if now >= self._index_by:
-            self._commit_index()
-
-    def due(self, now: float) -> float:
-        """Seconds until the next commit."""
-        return max(0.0, min(self._commit_by, self._index_by) - now)
+    @property
+    def results(self) -> int:
+        """Results that wait for the next commit."""
+        return len(self.batch.visits) + len(self.batch.requisites.versions)
 
     def commit(self) -> None:
         """Write the batch to the repository."""
@@ -200,20 +189,20 @@ class Recorder:
         self.batch.frames = self._frames.take_dirty()
         self.batch.requisites.hosts = self._servers.take_dirty_hosts()
         if self.batch:
-            self._repository.commit(self.batch, self._bodies)
+            for refused in self._repository.commit(self.batch, self._bodies):
+                self._tally.recount(refused.wanted.outcome, refused.wanted.failure, refused.recorded.failure)
             self._committed = self.numbers.next_visit - 1
             for cache in self._caches:
                 cache.committed(self.batch)
             self.batch, self._bodies = Batch(), []
-        self._commit_by = _NEVER
 
     def close(self) -> None:
         """Commit the batch and the index, unless a commit has failed: its error is on its way."""
         if not self._repository.failed:
             self.commit()
-            self._commit_index()
+            self.commit_index()
 
-    def _commit_index(self) -> None:
-        self._index_by = _NEVER
+    def commit_index(self) -> None:
+        """Make what was committed searchable."""
         if self._options.index:
             self._repository.commit_index(self._committed)

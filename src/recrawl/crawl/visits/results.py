@@ -4,25 +4,34 @@ failed        says nothing about change: transport error, 4xx, 5xx, robots.txt .
 unchanged     304, or the same bytes again
 read          new bytes: the reader process has compared the text
 missing       404, 410 or a permanent redirect: a step of the deletion state machine (spec C5)
+
+`VisitRows` makes them for one run.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from recrawl.columns import DAY
 from recrawl.compare.content.judge import ContentChange
 from recrawl.compare.gone import Evidence, Standing, step
 from recrawl.compare.levels import ChangeLevel, Differences
+from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.state.site_frames import counters_after
+from recrawl.crawl.tally import RowNumbers
+from recrawl.crawl.visits.machine import PageVisit
 from recrawl.crawl.visits.messages import Reading
-from recrawl.crawl.visits.pending import PendingVisit
-from recrawl.model import HOLDING, NOT_TRIED, Answer, Failure, Outcome, State, Unvisited
+from recrawl.crawl.visits.servers import Server, noise_table
+from recrawl.discover.dates import parse_date
+from recrawl.discover.urls import key
+from recrawl.model import HOLDING, NOT_TRIED, Answer, Failure, Outcome, State, Unvisited, sendable
 from recrawl.record import warc
-from recrawl.record.rows import PageState, UnchangedPage, VersionRow, VisitRow
+from recrawl.record.rows import HintRow, PageState, UnchangedPage, VersionRow, VisitRow
 
 _LIVE = int(State.LIVE)
 _MAX_DETAIL = 300
-_MAX_VALIDATOR = 500
+_GENERATED_SECONDS = 5.0
+"""A Last-Modified this close to the request was generated for the answer (spec C6)."""
 
 
 class Done(NamedTuple):
@@ -41,6 +50,62 @@ class Unchanged(NamedTuple):
     record: bytes
 
 
+class VisitRows:
+    """The rows of the visits of one run."""
+
+    def __init__(self, options: CrawlOptions, numbers: RowNumbers, cycle: int) -> None:
+        self._numbers, self._levels, self._cycle = numbers, options.levels, cycle
+        self._fingerprints = [noise.fingerprint for noise in noise_table(options)]
+        self._confirm_seconds = options.confirm_seconds
+
+    def failed(self, visit: PageVisit, answer: Answer | None, failure: Failure, detail: str, at: float) -> Done:
+        """A visit that says nothing about change; `at` is its time if there is no answer."""
+        return failed(visit, self._numbers.visit(), self._cycle, at, answer, failure, detail)
+
+    def unchanged(self, visit: PageVisit, answer: Answer) -> Unchanged:
+        """A visit that found the page as it was."""
+        return unchanged(visit, self._numbers.visit(), self._cycle, answer)
+
+    def missing(self, server: Server, visit: PageVisit, answer: Answer, target: int, detail: str = "") -> Done:
+        """404, 410, a permanent redirect to the page `target`, or what says so with another status."""
+        done = missing(
+            visit,
+            self._numbers.visit(),
+            self._cycle,
+            answer,
+            target=target,
+            vanishing=server.vanishing(),
+            confirm_seconds=self._confirm_seconds,
+        )
+        if detail and done.visit.failure is not None:
+            done = done._replace(visit=done.visit._replace(detail=detail[:_MAX_DETAIL]))
+        return done
+
+    def read(
+        self, server: Server, visit: PageVisit, reading: Reading, new_links: int, change: ContentChange | None
+    ) -> Done:
+        """A page that was parsed without a failure; `change` judges the lines that differ."""
+        number, version = self._numbers.visit(), self._numbers.version()
+        noise = self._fingerprints[server.noise]
+        counts = counts_as_change(self._levels[server.level], reading, change, new_links)
+        return read(visit, number, self._cycle, reading, noise, version, new_links, change, counts=counts)
+
+
+def page_hints(visit: PageVisit, reading: Reading) -> list[HintRow]:
+    """Hints about change in the page and its headers: the meta-updates tag (spec H1) and Last-Modified (spec H4)."""
+    answer = visit.answer
+    assert answer is not None
+    hints: list[HintRow] = []
+    if reading.updates:
+        hints.append(HintRow(visit.page, "updates", answer.at, reading.updates * DAY, 0))
+    modified = answer.header("last-modified")
+    if modified and modified != visit.state.modified:
+        date = parse_date(modified)
+        if date is not None and date < answer.at - _GENERATED_SECONDS:
+            hints.append(HintRow(visit.page, "modified", answer.at, date, 0))
+    return hints
+
+
 def policy_outcome(visit: VisitRow) -> int:
     """The outcome sent to the policy: a page that was not requested costs it nothing."""
     if visit.failure in HOLDING:
@@ -49,7 +114,7 @@ def policy_outcome(visit: VisitRow) -> int:
 
 
 def failed(
-    visit: PendingVisit, number: int, cycle: int, at: float, answer: Answer | None, failure: Failure, detail: str
+    visit: PageVisit, number: int, cycle: int, at: float, answer: Answer | None, failure: Failure, detail: str
 ) -> Done:
     """A visit that says nothing about change. Without a request it does not count as a failure of the page."""
     row = _visit_row(visit, number, cycle, Outcome.FAILED, answer, at, -1)
@@ -61,7 +126,7 @@ def failed(
     return Done(row, state)
 
 
-def unchanged(visit: PendingVisit, number: int, cycle: int, answer: Answer) -> Unchanged:
+def unchanged(visit: PageVisit, number: int, cycle: int, answer: Answer) -> Unchanged:
     """304, or the same bytes as before: no new version, only a revisit record."""
     before, at = visit.state, answer.at
     assert before.payload is not None
@@ -75,16 +140,22 @@ def unchanged(visit: PendingVisit, number: int, cycle: int, answer: Answer) -> U
     return Unchanged(row, UnchangedPage(before.visits + 1, quiet, at, at, etag, modified, before.id), record)
 
 
-def counts_as_change(level: ChangeLevel, reading: Reading, change: ContentChange | None) -> bool:
+def counts_as_change(level: ChangeLevel, reading: Reading, change: ContentChange | None, new_links: int) -> bool:
     """Whether a new version of a page counts as a change of the page."""
-    content = None if change is None else change.content
-    return reading.changed and level.counts(
-        Differences(content, reading.significant, reading.divergence, reading.relevance, reading.words_apart)
+    differs = Differences(
+        content=None if change is None else change.content,
+        significant=reading.significant,
+        divergence=reading.divergence,
+        relevance=reading.relevance,
+        words=reading.words_apart,
+        new_links=new_links,
+        out_links=reading.out_links,
     )
+    return (reading.changed or level.of_links) and level.counts(differs)
 
 
 def read(
-    visit: PendingVisit,
+    visit: PageVisit,
     number: int,
     cycle: int,
     reading: Reading,
@@ -95,7 +166,7 @@ def read(
     *,
     counts: bool,
 ) -> Done:
-    """New bytes: a new version; the page has changed if its text differs and that `counts`."""
+    """New bytes: a new version; the page has changed if that `counts`."""
     answer, before = visit.answer, visit.state
     assert answer is not None
     outcome = _outcome(before, counts=counts)
@@ -106,7 +177,7 @@ def read(
 
 
 def _read_state(
-    visit: PendingVisit, answer: Answer, reading: Reading, noise: bytes, version: int, *, changed: bool
+    visit: PageVisit, answer: Answer, reading: Reading, noise: bytes, version: int, *, changed: bool
 ) -> PageState:
     """The state of a page with a new version; built at once, as `_replace` takes twice as long."""
     before = visit.state
@@ -134,6 +205,9 @@ def _read_state(
         counters=counters_after(before.counters, reading),
         archived_url=visit.request_url if visit.redirects else "",
         prior=before.prior if reading.prior is None else reading.prior,
+        sketch=reading.sketch if reading.changed else before.sketch,
+        claim=key(reading.claim) if reading.claim else 0,
+        same_as=before.same_as,
         id=before.id,
     )
 
@@ -145,7 +219,7 @@ def _outcome(before: PageState, *, counts: bool) -> Outcome:
 
 
 def missing(
-    visit: PendingVisit,
+    visit: PageVisit,
     number: int,
     cycle: int,
     answer: Answer,
@@ -178,7 +252,7 @@ def missing(
         row = row._replace(failure=failure.value, detail=f"HTTP {answer.status}")
         return Done(row, state._replace(failures=before.failures + 1, last_try=answer.at))
     return Done(
-        _visit_row(visit, number, cycle, Outcome.GONE, answer, answer.at, -1),
+        _visit_row(visit, number, cycle, Outcome.GONE, answer, answer.at, -1)._replace(copy=int(bool(before.same_as))),
         state._replace(
             visits=before.visits + 1,
             changes=before.changes + 1,
@@ -192,7 +266,7 @@ def missing(
     )
 
 
-def removed(visit: PendingVisit, number: int, cycle: int, at: float) -> Done:
+def removed(visit: PageVisit, number: int, cycle: int, at: float) -> Done:
     """A removal that needs no confirmation: one of an archive, or by the user."""
     before = visit.state
     return Done(
@@ -211,7 +285,7 @@ def removed(visit: PendingVisit, number: int, cycle: int, at: float) -> Done:
 
 
 def _version_row(
-    visit: PendingVisit, answer: Answer, reading: Reading, version: int, new_links: int, change: ContentChange | None
+    visit: PageVisit, answer: Answer, reading: Reading, version: int, new_links: int, change: ContentChange | None
 ) -> VersionRow:
     return VersionRow(
         id=version,
@@ -244,7 +318,7 @@ def _version_row(
 
 
 def _visit_row(
-    visit: PendingVisit, number: int, cycle: int, outcome: Outcome, answer: Answer | None, at: float, version: int
+    visit: PageVisit, number: int, cycle: int, outcome: Outcome, answer: Answer | None, at: float, version: int
 ) -> VisitRow:
     return VisitRow(
         id=number,
@@ -289,11 +363,6 @@ def _validators(before: PageState, answer: Answer) -> tuple[str, str]:
     if answer.status == 304:  # it may repeat only one of them, mostly as it was
         etag, modified = etag or before.etag, modified or before.modified
     return (
-        etag if etag == before.etag else _sendable(etag),
-        modified if modified == before.modified else _sendable(modified),
+        etag if etag == before.etag else sendable(etag),
+        modified if modified == before.modified else sendable(modified),
     )
-
-
-def _sendable(validator: str) -> str:
-    """The validator if it can be sent back; empty if it is over-long or not printable ASCII."""
-    return validator if len(validator) <= _MAX_VALIDATOR and validator.isascii() and validator.isprintable() else ""

@@ -11,11 +11,13 @@ from recrawl.compare.validators import ValidatorTrust
 from recrawl.crawl.options import CrawlOptions, SiteOptions
 from recrawl.discover.redirect_habits import RedirectHabits
 from recrawl.discover.urls import origin
+from recrawl.fetch.retry_after import MAX_RETRY_AFTER
 from recrawl.fetch.robots import Robots
 from recrawl.model import Failure, RequisiteLevel, State
 from recrawl.record.requisite_rows import HostRow
 from recrawl.record.rows import SiteRow
 from recrawl.record.store import Store
+from recrawl.times import remaining
 
 _RENDERED_ENOUGH = 5
 """Pages without a difference after which `render = auto` stops on a site."""
@@ -78,6 +80,11 @@ class Server:
         """Why no more URLs are accepted: twice the site's page limit leaves enough for pages that fail."""
         limit = self.options.limit
         return "site-limit" if limit is not None and self.pages >= 2 * limit + _SPARE else None
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing but robots.txt may be requested."""
+        return bool(self.refusal) or (self.robots is not None and self.robots.hold_off)
 
     @property
     def cause(self) -> str:
@@ -171,8 +178,11 @@ class Servers:
         """The server of a URL."""
         return self.of(origin(url))
 
-    def of_requisite(self, origin: str) -> Server:
-        """The server of an origin; one without pages is no site, and has a number of its own range for this run."""
+    def of_requisite_url(self, url: str) -> Server:
+        """The server of a URL; one without pages is no site, and has a number of its own range for this run."""
+        return self._of_requisite(origin(url))
+
+    def _of_requisite(self, origin: str) -> Server:
         server = self._by_origin.get(origin) or self._by_host.get(origin)
         if server is None:
             row = self._host_row(origin) or HostRow(origin, -1, b"", 0.0, 0.0, 0.0)
@@ -223,7 +233,7 @@ class Servers:
             noise=self._noise_numbers[self._options.noise(row.origin)],
             level=self._level_numbers[self._options.level(row.origin)],
             sitemap_at=row.sitemap_at,
-            held_until=row.held_until,
+            held_until=row.held_until if remaining(row.held_until, self._options.timer(), MAX_RETRY_AFTER) else 0.0,
             requisites=self._options.requisite_level(row.origin),
             render=self._options.of_site(row.origin).render or self._options.render,
             screenshots=self._options.of_site(row.origin).screenshots or self._options.screenshots,

@@ -11,11 +11,11 @@ into the index (`recrawl.crawl.state.reindex`). The state is kept in the store, 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from recrawl.record.store import Store
+if TYPE_CHECKING:
+    from recrawl.record.store import Store
 
 _NOTHING = (b"", b"")
 _bytes = bytes.fromhex
@@ -79,22 +79,21 @@ class _Site:
 
 
 class SharedTexts:
-    """The brakes of all sites."""
+    """The brakes of all sites. `stored` is what an earlier run has kept."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._sites = _load(store)
+    def __init__(self, stored: str = "{}") -> None:
+        self._sites = _load(stored)
         self.freed: list[int] = []
         """Pages whose recorded text is no longer refused: the index takes it after all."""
+        self.toggled = False
+        """Whether a brake was set or released."""
 
     def take_freed(self) -> list[int]:
         """The pages of `freed`, once."""
         freed, self.freed = self.freed, []
         return freed
 
-    def refuses(
-        self, site: int, page: int, digest: bytes, before: bytes | None, clock: Callable[[], float], title: str
-    ) -> list[int]:
+    def refuses(self, site: int, page: int, digest: bytes, before: bytes | None, at: float, title: str) -> list[int]:
         """Whether a page has answered with a text that its site's pages suddenly share: then a list with the page and,
         if this answer has shown it, the pages that were recorded with the text. Empty for any other text.
 
@@ -108,20 +107,20 @@ class SharedTexts:
             if _RELEASE * len(state.pages(state.digest)) < len(state.recent):
                 self.freed += state.recorded
                 state.digest, state.recorded = b"", []
-                self.save()
+                self.toggled = True
             return [page] if digest == state.digest else []
         if state.changed < _FEWEST or state.suspect(digest) < _FEWEST:
             return []
         same = state.pages(digest)
         if 2 * len(same) <= len(state.recent):
             return []
-        state.digest, state.since, state.title = digest, clock(), title
+        state.digest, state.since, state.title = digest, at, title
         state.recorded = [other for other in same if other != page]
-        self.save()
+        self.toggled = True
         return same
 
-    def save(self) -> None:
-        """Store the brakes, and the sites where several pages share a text without reaching the limit yet."""
+    def stored(self) -> str:
+        """The brakes, and the sites where several pages share a text without reaching the limit yet."""
         rows = {
             site: [
                 state.digest.hex(),
@@ -133,27 +132,37 @@ class SharedTexts:
             for site, state in self._sites.items()
             if state.digest or any(state.suspect(text) > 1 for text, before in state.recent.values() if before)
         }
-        text = json.dumps(rows)
-        if text != self._store.meta.get(_META, "{}"):
-            self._store.meta.set(_META, text)
+        return json.dumps(rows)
+
+
+def load_shared_texts(store: Store) -> SharedTexts:
+    """The brakes as earlier runs have left them."""
+    return SharedTexts(store.meta.get(_META, "{}"))
+
+
+def save_shared_texts(store: Store, texts: SharedTexts) -> None:
+    """Store the brakes, so that they outlive the run."""
+    text = texts.stored()
+    if text != store.meta.get(_META, "{}"):
+        store.meta.set(_META, text)
 
 
 def refused_texts(store: Store) -> dict[int, bytes]:
     """The digest of the shared text of each site whose brake is on."""
-    return {site: state.digest for site, state in _load(store).items() if state.digest}
+    return {site: state.digest for site, state in _load(store.meta.get(_META, "{}")).items() if state.digest}
 
 
 def brakes(store: Store) -> list[Brake]:
     """The brakes that are on, by site."""
     return [
         Brake(site, state.since, state.title, len(state.pages(state.digest)), len(state.recent))
-        for site, state in sorted(_load(store).items())
+        for site, state in sorted(_load(store.meta.get(_META, "{}")).items())
         if state.digest
     ]
 
 
-def _load(store: Store) -> dict[int, _Site]:
-    rows = json.loads(store.meta.get(_META, "{}"))
+def _load(stored: str) -> dict[int, _Site]:
+    rows = json.loads(stored)
     return {
         int(site): _Site(
             {page: (_bytes(text), _bytes(before)) for page, text, before in recent},

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
-from selectolax.lexbor import LexborHTMLParser
+from turbohtml import Document
 
-from recrawl.compare.chunks import Chunk, cut, page_chunks
 from recrawl.compare.content.lines import Line
 from recrawl.compare.content.lines import lines as content_lines
 from recrawl.compare.noise.filters import NO_NOISE, Noise
 from recrawl.compare.parsing import text
 from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.file_types import hypertext, lines_of
+from recrawl.compare.tree.documents import document_tree
+from recrawl.compare.tree.renderers import ShownLine, text_lines
 
 
 class StoredText:
     """The text of a stored page, as used for its digest, and its lines."""
 
     def __init__(self, body: bytes, headers: tuple[tuple[str, str], ...], noise: Noise) -> None:
-        self._read_lines = partial(read_lines, body, headers)
+        self._read_lines = partial(shown_lines, body, headers)
         content_type, mime = media_type(body, headers)
-        self.tree: LexborHTMLParser | None = None
-        """The parsed page, until its lines or chunks have been read; None if it is not HTML."""
+        self.tree: Document | None = None
+        """The parsed page, until its lines have been read; None if it is not HTML."""
         page = hypertext(body, content_type, mime)
         if page is not None:
             self.tree = parse(page.text)
@@ -35,12 +37,7 @@ class StoredText:
         tree, self.tree = self.tree, None
         return None if tree is None else content_lines(tree, noise)
 
-    def chunks(self, noise: Noise, words: int) -> list[Chunk]:
-        """The content in chunks for retrieval, once."""
-        tree, self.tree = self.tree, None
-        return page_chunks(tree, noise, words) if tree is not None else list(cut([self.text], set(), words))
-
-    def shown_lines(self, noise: Noise) -> list[str]:
+    def shown_lines(self, noise: Noise) -> list[ShownLine]:
         """The lines for display."""
         return self._read_lines(noise)
 
@@ -57,17 +54,19 @@ def read_page(body: bytes, headers: tuple[tuple[str, str], ...]) -> tuple[str, i
     if page is None:
         return plain(body, content_type, mime, NO_NOISE)[0], 0
     tree = parse(page.text)
-    return text.visible(tree), len(tree.css("img"))
+    return text.visible(tree), len(tree.find_all("img"))
 
 
 def read_lines(body: bytes, headers: tuple[tuple[str, str], ...], noise: Noise) -> list[str]:
     """The lines of a stored page, for display."""
+    return [line.text for line in shown_lines(body, headers, noise)]
+
+
+def shown_lines(body: bytes, headers: tuple[tuple[str, str], ...], noise: Noise) -> list[ShownLine]:
+    """The same, with the stretches of the page that each line holds."""
     content_type, mime = media_type(body, headers)
-    page = hypertext(body, content_type, mime)
-    if page is not None:
-        return text.lines(parse(page.text), noise)
-    found = lines_of(body, content_type, mime, noise)
-    return ["(not text)"] if found is None else found.lines
+    tree = document_tree(body, content_type, mime, noise=replace(noise, patterns=()))  # those apply to all lines
+    return [ShownLine("(not text)", ())] if tree is None else text_lines(tree, noise)
 
 
 def plain(body: bytes, content_type: str, mime: str, noise: Noise) -> tuple[str, str, str]:

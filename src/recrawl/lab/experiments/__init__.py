@@ -12,6 +12,8 @@ sites, which the worlds' modules name.
     barbosa2003     B: change by distance from a news site's anchor page
     alqaaideh2009   Q: estimated change rates and sampling policies
     radinsky2013    R: change prediction from related pages, and our predictors beside it
+    readings        sentences that can be read in several ways, and what replays each reading
+    intervals       means with 95 % intervals over seeds
     result          Experiment, ExperimentOptions, Result, Claim, Verdict, Picture
     report          the Markdown page, charts and JSON of a run
 """

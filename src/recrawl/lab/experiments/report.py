@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from recrawl.durable_files import replace_file
 from recrawl.lab.experiments import DOCUMENTS, EXPERIMENTS
 from recrawl.lab.experiments.result import Experiment, Picture, Result, Row, Verdict
 
@@ -41,6 +43,7 @@ policy could not show any effect of d), and that table 4.1 of Q is compared as a
 12 points off)."""
 _FOLD_ROWS = 14
 """Tables with more rows are collapsed."""
+_NUMBERS = re.compile(r"\[\n\s*(?:(?:-?[0-9.eE+-]+|null),?\s+)+\]")
 _MAX_ROWS = 150
 """Tables with more rows are in the JSON only."""
 
@@ -96,13 +99,21 @@ def add(folder: Path, done: FinishedRun) -> Path:
     for name, picture in _charts(done):
         charts.save(charts.draw(picture, picture.shown(done.result.rows)), files / name)
     path = files / f"{done.experiment.name}.json"
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(as_json(done), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    part.replace(path)
+    replace_file(path, _json_text(as_json(done)))
     page = folder / PAGE
     saved = stored_runs(folder)
-    page.write_text("\n\n".join([_head(saved), *map(_section, saved)]) + "\n", encoding="utf-8")
+    replace_file(page, "\n\n".join([_head(saved), *map(_section, saved)]) + "\n")
     return page
+
+
+def _json_text(value: Any) -> str:
+    """Indented JSON, with lists of numbers on one line.
+
+    >>> _json_text({"by_seed": [1, 2.5, None]})
+    '{\\n "by_seed": [1, 2.5, null]\\n}\\n'
+    """
+    text = json.dumps(value, ensure_ascii=False, indent=1)
+    return _NUMBERS.sub(lambda found: " ".join(found[0].split()).replace("[ ", "[").replace(" ]", "]"), text) + "\n"
 
 
 def stored_runs(folder: Path) -> list[Saved]:
@@ -182,10 +193,12 @@ def _section(one: Saved) -> str:
 
 
 def _claims(claims: Sequence[Row]) -> list[str]:
-    lines = ["| claim | world | verdict | measured | reason (tested or assumed) |", "|---|---|---|---|---|"]
+    read = ["reading"] * any(claim.get("reading") for claim in claims)
+    headings = ["claim", "world", *read, "verdict", "measured", "reason (tested or assumed)"]
+    lines = [f"| {' | '.join(headings)} |", "|---" * len(headings) + "|"]
     for claim in claims:
         says, verdict = f"{claim['says']} ({claim['place']})", f"**{claim['verdict']}**"
-        cells = (says, claim["world"], verdict, claim["measured"], claim["why"])
+        cells = (says, claim["world"], *(claim[one] for one in read), verdict, claim["measured"], claim["why"])
         lines.append(f"| {' | '.join(_escaped(cell) for cell in cells)} |")
     return lines
 

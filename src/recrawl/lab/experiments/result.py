@@ -37,10 +37,21 @@ class Claim:
     """The numbers that the verdict rests on."""
     why: str = ""
     """Where it does not hold: the reason, if known."""
+    reading: str = ""
+    """How the sentence was read, where it can be read in more than one way (see `readings`)."""
 
     @classmethod
     def of(
-        cls, place: str, says: str, world: str, holds: bool | None, measured: str, why: str = "", *, given: bool = False
+        cls,
+        place: str,
+        says: str,
+        world: str,
+        holds: bool | None,
+        measured: str,
+        why: str = "",
+        *,
+        given: bool = False,
+        reading: str = "",
     ) -> Claim:
         """A claim with its verdict from True, False or None (open); the reason is dropped where it holds.
 
@@ -51,7 +62,7 @@ class Claim:
         """
         yes = Verdict.GIVEN if given else Verdict.HOLDS
         verdict = Verdict.OPEN if holds is None else yes if holds else Verdict.FAILS
-        return cls(place, says, world, verdict, measured, "" if holds else why)
+        return cls(place, says, world, verdict, measured, "" if holds else why, reading)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +126,7 @@ class ExperimentOptions:
 
     scale: float = 1.0
     """The size of generated worlds, as a share of the document's."""
-    seeds: int = 2
+    seeds: int = 10
     """Repetitions of anything that depends on random numbers."""
     archives: tuple[Path, ...] = ()
     change: str = "text"

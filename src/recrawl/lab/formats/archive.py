@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from recrawl.columns import Flags, Int32s, Ints
+from recrawl.durable_files import replacing
 from recrawl.errors import BadArchive
 from recrawl.extras import pa, pc, pq
 
@@ -160,19 +161,12 @@ def write(path: Path, urls: Any, times: Any, html: Any) -> int:
     return write_batches(path, _ordered(table)[0].to_batches(max_chunksize=_GROUP_ROWS))
 
 
-def write_pages(path: Path, archive: Archive, pages: Sequence[int]) -> int:
-    """Write some pages of an archive as an archive of their own; return the number of rows."""
-    rows = np.flatnonzero(np.isin(archive.page_of, pages))
-    urls = [archive.urls[page] for page in archive.page_of[rows].tolist()]
-    return write(path, urls, archive.times[rows], archive.column.take(pa.array(rows)))
-
-
 def write_batches(path: Path, batches: Iterable[pa.RecordBatch]) -> int:
     """Write sorted rows in row groups; the file appears only once it is complete."""
-    part = path.with_name(path.name + ".part")
     rows = 0
-    try:
-        with pq.ParquetWriter(
+    with (
+        replacing(path) as part,
+        pq.ParquetWriter(
             part,
             schema(),
             compression="zstd",
@@ -180,15 +174,13 @@ def write_batches(path: Path, batches: Iterable[pa.RecordBatch]) -> int:
             # A dictionary or statistics of whole pages would only take space.
             use_dictionary=["url"],
             write_statistics=["url", "time"],
-        ) as writer:
-            for batch in batches:
-                # Split before the cast: 32-bit offsets address at most 2 GB per piece.
-                for piece in _pieces(batch):
-                    writer.write_batch(piece.cast(schema()))
-                rows += batch.num_rows
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+        ) as writer,
+    ):
+        for batch in batches:
+            # Split before the cast: 32-bit offsets address at most 2 GB per piece.
+            for piece in _pieces(batch):
+                writer.write_batch(piece.cast(schema()))
+            rows += batch.num_rows
     return rows
 
 

@@ -6,6 +6,7 @@ import hashlib
 import os
 import zlib
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.child_processes import worker_pool
+from recrawl.durable_files import replacing
 
 _NAMES = "names of columns"
 _DAMAGED = (OSError, ValueError, KeyError, EOFError, RuntimeError, BadZipFile, zlib.error)
@@ -24,7 +26,7 @@ SMALL_READING = 2_000
 """Rows. Up to this, a worker process takes longer to start than the reading takes."""
 
 
-def pool_of(workers: int | None, tasks: int, rows: int | None = None) -> Executor:
+def pool_of(workers: int | None, tasks: int, rows: int | None = None) -> AbstractContextManager[Executor]:
     """Return worker processes, by default one per core, for this many tasks; a thread where one worker is enough.
 
     `rows` is the number of rows that all tasks read, where it is known.
@@ -63,6 +65,5 @@ def to_cache(name: Path | None, columns: dict[str, NDArray[Any]]) -> None:
     if name is None:
         return
     name.parent.mkdir(parents=True, exist_ok=True)
-    part = name.with_name(f"{name.stem}.{os.getpid()}.part.npz")
-    np.savez_compressed(part, **columns, **{_NAMES: np.array(list(columns))})  # type: ignore[arg-type]  # they are arrays, whatever their names
-    part.replace(name)
+    with replacing(name, synced=False) as part, part.open("wb") as file:
+        np.savez_compressed(file, **columns, **{_NAMES: np.array(list(columns))})  # type: ignore[arg-type]  # they are arrays, whatever their names

@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
-from itertools import repeat
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from turbohtml import Document, Element
 
 from recrawl.columns import Float32s, Int32s, Ints
 from recrawl.compare import digest
@@ -23,14 +23,14 @@ from recrawl.compare.change_prior import change_prior
 from recrawl.compare.parsing import text
 from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.encoding import decode
-from recrawl.compare.terms import hashed
-from recrawl.compare.words import words
+from recrawl.compare.terms import hashed_words
 from recrawl.discover.links import LinkReader
 from recrawl.discover.urls import key
 from recrawl.errors import BadArchive, Unreadable
 from recrawl.extras import pa, pq
 from recrawl.lab.formats.archive import COLUMNS, checked, files_of
 from recrawl.lab.formats.cached_columns import file_name, from_cache, pool_of, to_cache
+from recrawl.words import words
 
 _CACHE_FORMAT = "facts 5"
 """Part of every name in the cache; change it when the facts change."""
@@ -184,8 +184,7 @@ class FactReader:
 
     def bag(self) -> tuple[Int32s, Int32s]:
         """Return the hashed words of the version read last, and their counts."""
-        bag = hashed([self._text])
-        return bag.indices.astype(np.int32), bag.data.astype(np.int32)
+        return hashed_words(self._text)
 
     def prior(self, at: float) -> float:
         """Return the change prior of the version read last, downloaded at this time."""
@@ -198,32 +197,28 @@ class FactReader:
             self._text = ""
             return Read(raw, 0, 0, 0, ())
         links = tuple(sorted({key(link) for link in self._links.read(tree, url).urls}))
-        images = len(tree.css("img"))
+        images = len(tree.find_all("img"))
         shape = _number(hashlib.blake2b(outline(tree).encode("utf-8", "replace"), digest_size=8).digest())
         self._text = text.visible(tree)
         return Read(_number(digest.of_text(self._text)[:8]), len(words(self._text)), images, shape, links)
 
 
-def outline(tree: LexborHTMLParser) -> str:
+def outline(tree: Document) -> str:
     """Return the topmost elements of a page with their classes, which its template determines, not its content.
 
     >>> outline(parse("<body class=a><div class=b><p>x</div><p>y"))
     'body.a/0 div.b/1 p/2 p/1'
     """
     found: list[str] = []
-    waiting = [(tree.body, 0)] if tree.body else []
+    body = tree.find("body")
+    waiting = [(body, 0)] if body is not None else []
     while waiting and len(found) < _OUTLINE:
         node, depth = waiting.pop()
-        kind = node.attributes.get("class") or ""
+        kind = node.attr("class") or ""
         found.append(f"{node.tag}{'.' if kind else ''}{kind}/{depth}")
         if depth < _OUTLINE_DEPTH:
-            below: list[tuple[LexborNode, int]] = []
-            child = node.child
-            while child is not None and len(below) < _OUTLINE:
-                if child.is_element_node:
-                    below.append((child, depth + 1))
-                child = child.next
-            waiting.extend(reversed(below))
+            elements = (child for child in node.children if isinstance(child, Element))
+            waiting.extend(reversed([(child, depth + 1) for child in islice(elements, _OUTLINE)]))
     return " ".join(found)
 
 

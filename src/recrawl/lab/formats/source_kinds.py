@@ -4,7 +4,7 @@
 |-----------|-------------------------------------------------------|------------------------|
 | `parquet` | Archive Parquet, a file or a folder of files          | text, links, digests   |
 | `git`     | a git repository of a web site                        | text, links, digests   |
-| `warc`    | WARC or WACZ files, one or a folder of them           | text, links, digests   |
+| `warc`    | WARC, WACZ or ARC files, one or a folder of them      | text, links, digests   |
 | `cdx`     | a listing: CDX or CDXJ of a web archive               | digests only           |
 
 Files are recognised by their content, not by their names.
@@ -12,8 +12,8 @@ Files are recognised by their content, not by their names.
 
 from __future__ import annotations
 
-import gzip
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -60,15 +60,17 @@ def guess(path: Path) -> Kind | None:
     start = _start(path)
     if start.startswith(b"PAR1"):
         return "parquet"
-    if start.startswith(b"WARC/") or path.name.endswith(".warc.zst"):
+    if start.startswith((b"WARC/", b"filedesc:")) or path.name.endswith(".warc.zst"):
         return "warc"
     return "cdx" if capture_listings.is_listing(start) else None
 
 
 def _start(path: Path) -> bytes:
-    """Return the first bytes of a file, decompressed if it is gzip; none if it is damaged."""
-    try:
-        with capture_listings.opened(path) as stream:
-            return stream.read(_PEEK)
-    except (EOFError, gzip.BadGzipFile, zlib.error):
-        return b""
+    """Return the first bytes of a file, decompressed if it is gzip; those before the damage if it is damaged."""
+    with path.open("rb") as stream:
+        start = stream.read(_PEEK)
+    if not start.startswith(b"\x1f\x8b"):
+        return start
+    with suppress(zlib.error):
+        return zlib.decompressobj(wbits=31).decompress(start, _PEEK)
+    return b""

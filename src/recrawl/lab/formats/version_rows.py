@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
-from recrawl.columns import Flags, Ints
+from recrawl.columns import Flags, Floats, Ints
 from recrawl.errors import BadArchive
 from recrawl.extras import pa
 from recrawl.lab.formats.archive import COLUMNS, write_batches
@@ -27,8 +28,31 @@ Row = tuple[str, int, bytes | None]
 MAX_BYTES = 16 << 20
 """Default limit: larger pages are skipped."""
 
+Column = TypeVar("Column", Ints, Floats)
+_MAX_REASONS = 50
 _BATCH_ROWS = 4096
 _BATCH_BYTES = 16 << 20
+
+
+@dataclass(slots=True)
+class RecordCounts:
+    """What became of the WARC records of one type."""
+
+    read: int = 0
+    taken: int = 0
+    """Records that tell what a page was at a time."""
+    left_out: dict[str, int] = field(default_factory=dict)
+    """By reason."""
+
+    def leave_out(self, why: str) -> None:
+        """Count a record that is left out; after many reasons, together with others."""
+        known = why in self.left_out or len(self.left_out) < _MAX_REASONS
+        why = why if known else "other reasons"
+        self.left_out[why] = self.left_out.get(why, 0) + 1
+
+    def as_dict(self) -> dict[str, Any]:
+        """As `recrawl import --json` prints it."""
+        return {"read": self.read, "taken": self.taken, "left_out": self.left_out}
 
 
 @dataclass(slots=True)
@@ -43,6 +67,13 @@ class Taken:
     end: int = 0
     remarks: dict[str, int] = field(default_factory=dict)
     """Counts of what was skipped or corrected, by description."""
+
+    records: dict[str, RecordCounts] = field(default_factory=dict, compare=False)
+    """WARC records by type; empty for other formats."""
+
+    def as_dict(self) -> dict[str, dict[str, Any]]:
+        """The records, as `recrawl import --json` prints them."""
+        return {kind: counts.as_dict() for kind, counts in sorted(self.records.items())}
 
     def remark(self, what: str, count: int = 1) -> None:
         """Count something to report to the user."""
@@ -68,7 +99,7 @@ class Window:
     until: int | None = None
     limit: int | None = None
 
-    def of(self, page: Ints, time: Ints, removed: Flags) -> tuple[Ints, Ints]:
+    def of(self, page: Ints, time: Column, removed: Flags) -> tuple[Ints, Column]:
         """Return the rows inside the window, given rows sorted by page and time, and their times in it."""
         keep = np.ones(len(page), bool)
         if self.since is not None:

@@ -1,45 +1,67 @@
-"""Import WARC files of any crawler, alone or in WACZ files, as an archive.
+"""Read WARC, WACZ and ARC files of any crawler: as the history of pages, or as an archive for the lab.
 
-A `response` with status 200 and HTML is a version, one with 404 or 410 a removal; other responses are ignored. A
-`revisit` refers to content stored before: mostly the last version, which gives no row, but a page can also revert to an
-earlier one. So revisits are looked up by their digest once all files are read. An index (CDXJ) is not needed.
+A `response` or `resource` tells what a page was, one with 404 or 410 that it was missing; other answers are left out.
+A `revisit` repeats content stored before: mostly the last version, but a page can also revert to an earlier one. So
+revisits are looked up once all files are read. An index (CDXJ) is not needed. Every record is counted, by its type, as
+taken or as left out for a reason.
 
-Until the versions are sorted, the bodies wait in an unnamed temporary file, compressed and each content once.
+Digests are computed. Those that records claim are compared and never believed: a record whose digests are wrong is
+taken with what it holds, and counted. A revisit has the content of its target (the capture it names, else one of its
+own URL) if that is held and has the digest that the revisit states; otherwise it is left out.
+
+Until the captures are sorted, heads and bodies wait in an unnamed temporary file, compressed and each body once.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import os
 import tempfile
 import zipfile
 import zlib
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
-from recrawl.columns import Ints
+from recrawl.columns import Floats, Ints
 from recrawl.discover.urls import canonical
 from recrawl.errors import BadArchive
 from recrawl.extras import pa
-from recrawl.lab.formats.version_rows import MAX_BYTES, Progress, Row, Taken, Window, write_versions
-from recrawl.lab.formats.warc_records import derived_kind, payload_digest, read_http
+from recrawl.lab.formats.arc_files import DamagedArc, arc_records, is_arc
+from recrawl.lab.formats.version_rows import MAX_BYTES, Progress, RecordCounts, Row, Taken, Window, write_versions
+from recrawl.lab.formats.warc_digests import claimed_digest, is_of
+from recrawl.lab.formats.warc_records import HttpAnswer, derived_kind, payloads, read_http
+from recrawl.model import PastAnswer
 
-SUFFIXES = (".warc", ".warc.gz", ".warc.zst", ".wacz")
+SUFFIXES = (".warc", ".warc.gz", ".warc.zst", ".wacz", ".arc", ".arc.gz")
 HTML = ("text/html", "application/xhtml+xml")
 GONE = (404, 410)
 
-_KINDS = WarcRecordType.response | WarcRecordType.revisit
-_REMOVED = -1
+_ANSWERS = WarcRecordType.response | WarcRecordType.revisit | WarcRecordType.resource
+_KINDS = ("response", "revisit", "resource")
+_NO_ANSWERS = {
+    "request": "what was asked, not what was answered",
+    "metadata": "facts about other records",
+    "conversion": "another form of a response",
+    "dns": "lookups of addresses",
+    "warcinfo": "facts about the file",
+    "continuation": "parts of split records",
+    "unknown": "records of unknown types",
+}
+"""Types of records that are no answers of servers, and what they are."""
 _MICRO = 1_000_000
 _CHUNK = 1 << 16
-_DAMAGED = (OSError, EOFError, zlib.error, zipfile.BadZipFile)
-"""Errors of fastwarc and of ZIP files while damaged data are read."""
+_DAMAGED = (OSError, EOFError, zlib.error, zipfile.BadZipFile, DamagedArc)
+"""Errors of fastwarc, of ARC files and of ZIP files while damaged data are read."""
 
 
 def files_of(paths: Sequence[Path]) -> list[Path]:
@@ -52,9 +74,44 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
         if not all(file.is_file() for file in inside):
             raise BadArchive(f"{path} is not a regular file; save its content to a file first")
         if not inside:
-            raise BadArchive(f"{path} contains no .warc, .warc.gz or .wacz file")
+            raise BadArchive(f"{path} contains no .warc, .warc.gz, .wacz or .arc file")
         found += inside
     return found
+
+
+Refuses = Callable[[str, str], str]
+"""Why a page with this URL and content type is left out; empty if it is taken."""
+
+
+def html_only(_url: str, kind: str) -> str:
+    """Why a page is left out of an archive for the lab."""
+    return "" if kind.startswith(HTML) else f"not HTML ({named(kind)})"
+
+
+def named(kind: str) -> str:
+    """A content type without its parameters, in words if there is none."""
+    return kind.partition(";")[0].strip()[:80] or "no content type"
+
+
+@contextmanager
+def opened(
+    paths: Sequence[Path],
+    *,
+    refuses: Refuses,
+    taken: Taken,
+    max_bytes: int = MAX_BYTES,
+    progress: Progress = lambda *_: None,
+) -> Iterator[Captures]:
+    """The captures in WARC files, or folders of them, and in `taken` the counts of their records."""
+    files = files_of(paths)
+    with tempfile.TemporaryFile() as spool:
+        captures = Captures(spool, taken, refuses, max_bytes)
+        for number, file in enumerate(files):
+            progress("files", number, len(files))
+            for record in _records(file, taken):
+                captures.note(record)
+        captures.look_up_revisits()
+        yield captures
 
 
 def convert(
@@ -65,18 +122,12 @@ def convert(
     max_bytes: int = MAX_BYTES,
     progress: Progress = lambda *_: None,
 ) -> Taken:
-    """Write the pages of WARC files, or folders of them, as an archive: a Parquet file.
+    """Write the HTML pages of WARC files, or folders of them, as an archive: a Parquet file.
 
     `window` is the part of the history to import; pages of more than `max_bytes` are skipped.
     """
-    files = files_of(paths)
     taken = Taken()
-    with tempfile.TemporaryFile(dir=out.parent) as spool:
-        captures = _Captures(spool, taken, max_bytes)
-        for number, file in enumerate(files):
-            progress("files", number, len(files))
-            for record in _records(file, taken):
-                captures.note(record)
+    with opened(paths, refuses=html_only, taken=taken, max_bytes=max_bytes, progress=progress) as captures:
         rows = captures.rows(window or Window())
         return write_versions(out, rows, taken, f"{paths[0]} contains no HTML page in this period")
 
@@ -96,11 +147,14 @@ def _warcs(package: zipfile.ZipFile) -> list[str]:
 
 
 def _records(file: Path, taken: Taken) -> Iterator[WarcRecord]:
-    """Yield responses and revisits; a damaged file is read up to the damage."""
+    """Yield the records of a file; a damaged one is read up to the damage."""
     if is_wacz(file):
         with zipfile.ZipFile(file) as package:
+            hashes = _stated_hashes(package)
             for name in _warcs(package):
                 try:
+                    if name in hashes and _sha256(package, name) != hashes[name]:
+                        taken.remark("WARC files in a WACZ that do not have the hash which it states")
                     with package.open(name) as stream:
                         yield from _read(stream, f"{name} in {file}", taken)
                 except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:  # damaged, encrypted
@@ -110,15 +164,31 @@ def _records(file: Path, taken: Taken) -> Iterator[WarcRecord]:
             yield from _read(stream, str(file), taken)
 
 
+def _stated_hashes(package: zipfile.ZipFile) -> dict[str, str]:
+    """The SHA-256 of each file, as `datapackage.json` states it."""
+    try:
+        resources = json.loads(package.read("datapackage.json"))["resources"]
+        return {it["path"]: it["hash"] for it in resources if str(it["hash"]).startswith("sha256:")}
+    except (KeyError, TypeError, ValueError, RecursionError, *_DAMAGED):
+        return {}
+
+
+def _sha256(package: zipfile.ZipFile, name: str) -> str:
+    try:
+        with package.open(name) as stream:
+            return "sha256:" + hashlib.file_digest(cast("Any", stream), "sha256").hexdigest()
+    except _DAMAGED:
+        return ""
+
+
 def _read(stream: IO[bytes], name: str, taken: Taken) -> Iterator[WarcRecord]:
     last, derived, pages = -1, "", False
     try:
-        for record in ArchiveIterator(stream, parse_http=False):
-            last = record.stream_pos
-            if record.record_type & _KINDS:
-                pages = True
-                yield record
+        for record in _of_stream(stream):
+            last = max(last, record.stream_pos)
+            pages = pages or bool(record.record_type & _ANSWERS)
             derived = derived or derived_kind(record)
+            yield record
     except _DAMAGED as error:
         if last < 0:
             raise BadArchive(f"{name} is not a WARC file: {error}") from error
@@ -128,6 +198,14 @@ def _read(stream: IO[bytes], name: str, taken: Taken) -> Iterator[WarcRecord]:
             raise BadArchive(f"{name} is {derived} and has no pages; import the WARC file that it was made from")
         if last >= 0 and name.endswith(".gz") and _is_cut(stream, last):
             taken.remark("files whose end is missing")
+
+
+def _of_stream(stream: IO[bytes]) -> Iterator[WarcRecord]:
+    """The records of a WARC file, or those that an ARC file would have as one."""
+    if is_arc(stream):
+        yield from arc_records(stream)
+    else:
+        yield from ArchiveIterator(stream, parse_http=False)
 
 
 def _is_cut(stream: IO[bytes], start: int) -> bool:
@@ -142,120 +220,238 @@ def _is_cut(stream: IO[bytes], start: int) -> bool:
     return False
 
 
-class _Captures:
-    """The captures of all records as columns, with the bodies in the spool."""
+_NEVER_THERE = "404 or 410, and no other answer for the page"
 
-    def __init__(self, spool: IO[bytes], taken: Taken, max_bytes: int) -> None:
+
+class _Revisit(NamedTuple):
+    """A revisit that waits for its target."""
+
+    page: int
+    time: int
+    digest: bytes
+    target: int
+    """The page whose content it repeats."""
+    start: int
+    size: int
+    """Of its head in the spool; 0 if it has that of its target."""
+
+
+class Captures:
+    """The captures of all records as columns, with heads and bodies in the spool."""
+
+    def __init__(self, spool: IO[bytes], taken: Taken, refuses: Refuses, max_bytes: int) -> None:
         self._spool = spool
         self._taken = taken
+        self._refuses = refuses
         self._max_bytes = max_bytes
         self._numbers: dict[str, int] = {}
         self._slots: dict[bytes, int] = {}
-        """The slot of a content, by the computed digest and by the one in its record."""
+        """The slot of a content, by each digest that was found to be its own."""
         self._place = array("q")  # per slot: its offset, its compressed size, its size
         self._page, self._time, self._slot = array("q"), array("q"), array("q")
-        self._revisits: list[tuple[int, int, bytes]] = []
+        self._head = array("q")  # per capture: offset and size of its head
+        self._kind, self._gone = array("b"), array("b")
+        self._revisits: list[_Revisit] = []
+
+    @property
+    def pages(self) -> int:
+        """How many pages there are: those that were there at some time."""
+        return len(self._found())
+
+    def _found(self) -> Ints:
+        """The pages that have a capture which is not 404 or 410."""
+        found: Ints = np.unique(np.array(self._page, np.int64)[~np.array(self._gone, bool)])
+        return found
 
     def note(self, record: WarcRecord) -> None:
-        """Add a response or a revisit."""
-        url = canonical((record.headers.get("WARC-Target-URI") or "").strip("<> "))
-        if url is None or record.record_date is None:
-            return  # DNS records and the like
+        """Take a record, or count why not."""
+        uri = (record.headers.get("WARC-Target-URI") or "").strip("<> ")
+        kind = "dns" if uri.startswith("dns:") else str(record.headers.get("WARC-Type")).strip().lower()
+        kind = kind if kind in _KINDS or kind in _NO_ANSWERS else "unknown"
+        counts = self._counts(kind)
+        counts.read += 1
+        why = _NO_ANSWERS.get(kind, "") or self._note(record, kind, uri)
+        if why:
+            counts.leave_out(why)
+
+    def _counts(self, kind: str) -> RecordCounts:
+        return self._taken.records.setdefault(kind, RecordCounts())
+
+    def _note(self, record: WarcRecord, kind: str, uri: str) -> str:
+        """Take a response, a revisit or a resource; the reason if it is left out."""
+        url, date = canonical(uri), cast("datetime | None", record.record_date)
+        if url is None:
+            return "no http or https URL"
+        if date is None:
+            return "no date"
         if record.content_length > self._max_bytes:
-            self._taken.remark("versions left out: too large")
-            return
-        try:
+            return "too large"
+        block = b""
+        with suppress(*_DAMAGED):
             block = record.reader.read(record.content_length)
-        except _DAMAGED:
-            block = b""
         if len(block) < record.content_length:
-            self._taken.remark("records left out: cut off")
-            return
-        time = int(record.record_date.timestamp() * _MICRO)
-        digest = payload_digest(record.headers.get("WARC-Payload-Digest") or "")
-        if record.record_type == WarcRecordType.revisit:
-            self._revisit(url, time, block, digest)
+            return "cut off"
+        stated = claimed_digest(record.headers.get("WARC-Block-Digest") or "")
+        if stated and not is_of(stated, [block]):
+            self._taken.remark("records whose block does not have the digest that they state; taken as they are")
+        time = round(date.timestamp() * _MICRO)
+        if kind == "revisit":
+            return self._revisit(record, url, time, block)
+        if kind == "resource":
+            said = (record.headers.get("Content-Type") or "").strip()
+            head = f"HTTP/1.1 200 OK\r\nContent-Type: {said}\r\n\r\n".encode("latin-1", "replace")
+            block = (head if said else b"HTTP/1.1 200 OK\r\n\r\n") + block
+        return self._response(record, kind, url, time, block)
+
+    def _response(self, record: WarcRecord, kind: str, url: str, time: int, block: bytes) -> str:
+        answer = read_http(block, self._max_bytes)
+        if answer.status in GONE:
+            body = answer.body if answer.body is not None and len(answer.body) <= self._max_bytes else b""
+            self._add(url, time, self._keep(body, b"", block), answer.head, kind, gone=True)
+        elif answer.status != 200:
+            return _status_words(answer.status)
+        elif why := self._refuses(url, answer.kind):
+            return why
+        elif answer.body is None:
+            return "cannot be decoded"
+        elif len(answer.body) > self._max_bytes:
+            return "too large"
         else:
-            self._response(url, time, block, digest)
+            claimed = claimed_digest(record.headers.get("WARC-Payload-Digest") or "")
+            self._add(url, time, self._keep(answer.body, claimed, block), answer.head, kind)
+        return ""
 
-    def _response(self, url: str, time: int, block: bytes, digest: bytes) -> None:
-        status, kind, body = read_http(block, self._max_bytes)
-        if status in GONE:
-            self._add(url, time, _REMOVED)
-        elif status == 200 and kind.startswith(HTML):
-            if body is None:
-                self._taken.remark("records left out: cannot be decoded")
-            elif len(body) > self._max_bytes:
-                self._taken.remark("versions left out: too large")
-            else:
-                self._add(url, time, self._keep(body, digest))
-        elif status is None:
-            self._taken.remark("records left out: not HTTP")
+    def _revisit(self, record: WarcRecord, url: str, time: int, block: bytes) -> str:
+        answer = read_http(block, 0) if block else HttpAnswer(None, "", b"", None)
+        if answer.status in GONE:
+            self._add(url, time, self._keep(b"", b"", b""), answer.head, "revisit", gone=True)
+            return ""
+        if answer.status not in (None, 200, 304):
+            return _status_words(answer.status)
+        target = canonical((record.headers.get("WARC-Refers-To-Target-URI") or "").strip("<> ")) or url
+        claimed = claimed_digest(record.headers.get("WARC-Payload-Digest") or "")
+        if not claimed:
+            return "no digest of what it repeats"
+        head = answer.head if answer.status == 200 else b""
+        self._revisits.append(_Revisit(self._number(url), time, claimed, self._number(target), *self._write(head)))
+        return ""
 
-    def _revisit(self, url: str, time: int, block: bytes, digest: bytes) -> None:
-        status = read_http(block, 0)[0] if block else None
-        if status in GONE:
-            self._add(url, time, _REMOVED)
-        elif status in (None, 200, 304) and digest:
-            self._revisits.append((self._number(url), time, digest))
+    def _add(self, url: str, time: int, slot: int, head: bytes, kind: str, *, gone: bool = False) -> None:
+        self._append(self._number(url), time, slot, *self._write(head), kind, gone=gone)
 
-    def _add(self, url: str, time: int, slot: int) -> None:
-        self._page.append(self._number(url))
+    def _append(self, page: int, time: int, slot: int, start: int, size: int, kind: str, *, gone: bool = False) -> None:
+        self._page.append(page)
         self._time.append(time)
         self._slot.append(slot)
+        self._head.extend((start, size))
+        self._kind.append(_KINDS.index(kind))
+        self._gone.append(gone)
+        self._counts(kind).taken += 1
 
     def _number(self, url: str) -> int:
         return self._numbers.setdefault(url, len(self._numbers))
 
-    def _keep(self, body: bytes, digest: bytes) -> int:
-        """Return the slot of a content; append new content to the spool."""
-        own = hashlib.sha1(body, usedforsecurity=False).digest()
+    def _write(self, data: bytes) -> tuple[int, int]:
+        """Append to the spool: where it begins, and its size."""
+        start = self._spool.tell()
+        self._spool.write(data)
+        return start, len(data)
+
+    def _keep(self, body: bytes, claimed: bytes, block: bytes) -> int:
+        """Return the slot of a content, known by its own digests; append new content to the spool."""
+        own = b"sha1:" + hashlib.sha1(body, usedforsecurity=False).digest()
         slot = self._slots.get(own)
         if slot is None:
             slot = self._slots[own] = len(self._place) // 3
             packed = pa.compress(body, "zstd", asbytes=True)
-            self._place.extend((self._spool.tell(), len(packed), len(body)))
-            self._spool.write(packed)
-        if digest:
-            self._slots.setdefault(digest, slot)
+            self._place.extend((*self._write(packed), len(body)))
+        if claimed not in (b"", own):
+            if is_of(claimed, payloads(block, self._max_bytes)):
+                self._slots.setdefault(claimed, slot)
+            else:
+                self._taken.remark("records whose payload does not have the digest that they state; taken as they are")
         return slot
 
-    def _body(self, slot: int) -> bytes | None:
-        if slot == _REMOVED:
-            return None
+    def _body(self, slot: int) -> bytes:
         start, packed, size = self._place[3 * slot : 3 * slot + 3]
-        blob = os.pread(self._spool.fileno(), packed, start)
-        body: bytes = pa.decompress(blob, size, "zstd", asbytes=True)
+        body: bytes = pa.decompress(self._stored(start, packed), size, "zstd", asbytes=True)
         return body
 
+    def _stored(self, start: int, size: int) -> bytes:
+        return os.pread(self._spool.fileno(), size, start)
+
+    def look_up_revisits(self) -> None:
+        """Turn the revisits into captures with the content of their targets; call it once all files are read."""
+        held: dict[tuple[int, int], int] = {}
+        """The head of the first capture of each content that revisits repeat, by page and slot."""
+        wanted = {self._slots.get(it.digest) for it in self._revisits}
+        for row, (page, slot, gone) in enumerate(zip(self._page, self._slot, self._gone, strict=True)):
+            if slot in wanted and not gone:
+                held.setdefault((page, slot), row)
+        for it in self._revisits:
+            slot = self._slots.get(it.digest, -1)
+            row = held.get((it.target, slot), held.get((it.page, slot), -1))
+            if row < 0:
+                self._counts("revisit").leave_out("what it repeats is in none of the files")
+            else:
+                start, size = (it.start, it.size) if it.size else self._head[2 * row : 2 * row + 2]
+                self._append(it.page, it.time, slot, start, size, "revisit")
+
     def rows(self, window: Window) -> Iterator[Row]:
-        """Yield all versions in the order of the archive."""
-        self._look_up_revisits()
+        """The versions in the order of an archive: by URL, in whole seconds, of which the last capture counts."""
+        rows, times, _, urls = self._chosen(window, _MICRO)
+        for row, at in zip(rows.tolist(), times.tolist(), strict=True):
+            yield urls[self._page[row]], int(at), None if self._gone[row] else self._body(self._slot[row])
+
+    def histories(self, window: Window) -> Iterator[tuple[str, list[PastAnswer]]]:
+        """The pages by URL, each with its answers by time."""
+        rows, times, starts, urls = self._chosen(window, 1)
+        for first, end in zip(starts, [*starts[1:], len(rows)], strict=False):
+            answers = [self._answer(int(rows[at]), float(times[at])) for at in range(first, end)]
+            yield urls[self._page[rows[first]]], answers
+
+    def _chosen(self, window: Window, unit: int) -> tuple[Ints, Floats, list[int], list[str]]:
+        """The captures in the window by URL and time, their times, where each page begins, and the URLs by number."""
         self._spool.flush()
-        urls = sorted(self._numbers)
+        urls = list(self._numbers)
         rank = np.empty(len(urls), np.int64)
-        rank[[self._numbers[url] for url in urls]] = np.arange(len(urls))
-        page, time, slot = _in_order(rank[np.array(self._page, np.int64)], self._time, self._slot)
-        kept, times = window.of(page, time, slot == _REMOVED)
-        for row, at in zip(kept.tolist(), times.tolist(), strict=True):
-            yield urls[page[row]], at, self._body(int(slot[row]))
+        rank[np.argsort(np.array(urls, object), kind="stable")] = np.arange(len(urls))
+        page, micros = np.array(self._page, np.int64), np.array(self._time, np.int64)
+        rows = _in_order(rank[page], micros, unit)
+        seconds = micros[rows] // unit * unit / _MICRO
+        kept, times = window.of(rank[page[rows]], seconds, np.array(self._gone, bool)[rows])
+        times = times[there := np.isin(page[rows[kept]], self._found())]
+        self._count_unused(rows, rows[kept], rows[kept][there])
+        rows = rows[kept][there]
+        starts = np.flatnonzero(np.diff(page[rows], prepend=-1))
+        return rows, times, starts.tolist(), urls
 
-    def _look_up_revisits(self) -> None:
-        pages = set(self._page)
-        for page, time, digest in self._revisits:
-            slot = self._slots.get(digest)
-            if slot is not None:
-                self._page.append(page)
-                self._time.append(time)
-                self._slot.append(slot)
-            elif page in pages:
-                self._taken.remark("revisits left out: what they repeat is in none of the files")
+    def _answer(self, row: int, at: float) -> PastAnswer:
+        start, size = self._head[2 * row : 2 * row + 2]
+        return PastAnswer(at, partial(self._body, self._slot[row]), self._stored(start, size))
+
+    def _count_unused(self, ordered: Ints, kept: Ints, there: Ints) -> None:
+        """Count the captures that are no rows."""
+        kinds = np.array(self._kind)
+        same = np.setdiff1d(np.arange(len(kinds)), ordered)
+        outside, never = np.setdiff1d(ordered, kept), np.setdiff1d(kept, there)
+        for rows, why in ((same, "the same time twice"), (outside, "outside the period"), (never, _NEVER_THERE)):
+            for kind in kinds[rows].tolist():
+                counts = self._counts(_KINDS[kind])
+                counts.taken -= 1
+                counts.leave_out(why)
 
 
-def _in_order(page: Ints, micros: array[int], slots: array[int]) -> tuple[Ints, Ints, Ints]:
-    """Sort by page and time; keep the last capture of each second."""
-    micro, slot = np.array(micros, np.int64), np.array(slots, np.int64)
-    order = np.lexsort((micro, page))
-    page, second, slot = page[order], micro[order] // _MICRO, slot[order]
-    last = np.append((page[1:] != page[:-1]) | (second[1:] != second[:-1]), True)[: len(page)]
-    return page[last], second[last], slot[last]
+def _in_order(page: Ints, micros: Ints, unit: int) -> Ints:
+    """The captures by page and time; the last one of each unit of time."""
+    order = np.lexsort((micros, page))
+    page, units = page[order], micros[order] // unit
+    last = np.append((page[1:] != page[:-1]) | (units[1:] != units[:-1]), True)[: len(page)]
+    ordered: Ints = order[last]
+    return ordered
+
+
+def _status_words(status: int | None) -> str:
+    if status is None:
+        return "not HTTP"
+    return "redirects" if 300 <= status < 400 and status != 304 else f"status {status}"

@@ -1,10 +1,24 @@
-"""Single WARC records: the HTTP response in a block, payload digests, files that hold no pages."""
+"""Single WARC records: the HTTP response in a block, and files that hold no pages."""
 
 from __future__ import annotations
 
-import base64
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from fastwarc.warc import WarcRecord, WarcRecordType
+
+
+class HttpAnswer(NamedTuple):
+    """An HTTP response in a WARC record."""
+
+    status: int | None
+    """None if it is no HTTP."""
+    kind: str
+    """Its content type in lower case; guessed from the body if there is none."""
+    head: bytes
+    """Status line and headers as they are stored."""
+    body: bytes | None
+    """Decoded, at most one byte over the limit; None if it cannot be decoded."""
 
 
 def derived_kind(record: WarcRecord) -> str:
@@ -17,17 +31,15 @@ def derived_kind(record: WarcRecord) -> str:
     return ""
 
 
-def read_http(block: bytes, limit: int) -> tuple[int | None, str, bytes | None]:
-    """Return status, content type and body (at most one byte over the limit) of an HTTP response.
+def read_http(block: bytes, limit: int) -> HttpAnswer:
+    """Read an HTTP response.
 
     Some archives store decoded bodies with the headers of the encoded ones: a body that cannot be decoded is taken as
     it is if it looks like HTML.
     """
+    head = block[: _body_start(block)]
     for how in ("all", "transfer", "none"):
-        record = WarcRecord()
-        record.init_headers(WarcRecordType.response)
-        record.is_http = True
-        record.set_bytes_content(block)
+        record = _http(block)
         try:
             record.parse_http(auto_decode=how)
             body: bytes = record.reader.read(limit + 1)
@@ -36,22 +48,31 @@ def read_http(block: bytes, limit: int) -> tuple[int | None, str, bytes | None]:
         status = getattr(record.http_headers, "status_code", None)
         looks = body.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"<"
         kind = (record.http_content_type or ("text/html" if looks else "")).lower()
-        return status, kind, body if looks or how == "all" else None
-    return None, "", None
+        return HttpAnswer(status, kind, head, body if looks or how == "all" else None)
+    return HttpAnswer(None, "", head, None)
 
 
-def payload_digest(text: str) -> bytes:
-    """Normalise a digest: `sha1:` in base 32 or base 16 to its bytes, others to lower-case text.
-
-    >>> payload_digest("sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ").hex()
-    'da39a3ee5e6b4b0d3255bfef95601890afd80709'
-    >>> payload_digest("SHA1:da39a3ee5e6b4b0d3255bfef95601890afd80709").hex()
-    'da39a3ee5e6b4b0d3255bfef95601890afd80709'
-    """
-    name, _, value = text.strip().rpartition(":")
-    if name.lower() in ("", "sha1"):
+def payloads(block: bytes, limit: int) -> Iterator[bytes]:
+    """What programs have taken for the payload of a response: the body as it was sent, without its chunks, decoded."""
+    yield block[_body_start(block) :]
+    for how in ("transfer", "all"):
+        record = _http(block)
         try:
-            return base64.b32decode(value.upper()) if len(value) == 32 else bytes.fromhex(value)
-        except ValueError:
-            pass
-    return text.strip().lower().encode("utf-8", "replace")
+            record.parse_http(auto_decode=how)
+            yield record.reader.read(limit + 1)
+        except OSError:
+            continue
+
+
+def _http(block: bytes) -> WarcRecord:
+    record = WarcRecord()
+    record.init_headers(WarcRecordType.response)
+    record.is_http = True
+    record.set_bytes_content(block)
+    return record
+
+
+def _body_start(block: bytes) -> int:
+    """Where the headers have ended."""
+    ends = [place + len(end) for end in (b"\r\n\r\n", b"\n\n") if (place := block.find(end)) >= 0]
+    return min(ends, default=len(block))

@@ -25,6 +25,9 @@ from recrawl.learn.structure.directories import places
 
 ABSENT = -1
 """The version of a missing page."""
+HOSTILE, LIES = "hostile", "lies"
+"""Columns of `History.facts`: 1 for the pages of an adversary, and for those whose sitemap says that they changed just
+now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,7 @@ class History:
     size: Ints
     """Per row: bytes."""
     change: str
-    """What counts as change: raw, text, content, significant, divergence:X or words:N."""
+    """What counts as change: raw, text or any level of change (see `compare.levels`)."""
     carries: frozenset[str]
     begins: Floats
     """Per site: the time of its first row, in seconds since 1970, UTC."""
@@ -114,7 +117,8 @@ class History:
         paths
             One path or several.
         change
-            What counts as change: `text`, `raw`, `content`, `significant`, `divergence:X` (share) or `words:N`.
+            What counts as change: `text`, `raw`, `content`, `significant`, `divergence:X` (share), `words:N`,
+            `new-link`, `out-link`, `relevance:FILE` or `relevance-both:FILE`.
         cache
             Folder in which the facts read from an archive are kept; the next read of the same archive is fast.
         clusters

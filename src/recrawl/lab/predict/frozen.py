@@ -47,7 +47,7 @@ class FrozenMachines:
         trained: list[TrainedSVMs] = []
         margin = np.full((len(known), panel.expert.shape[1], setting.train), np.nan)
         for part, examples in _examples(problems, day, setting.train):
-            kernel = polynomial(examples.inner, 1.0)[:, :-1, :-1]
+            kernel = polynomial(examples.inner, 1.0)[:, :-1]
             trained.append(solve(kernel, examples.label, examples.usable * np.float64(machines.cost)))
             enough = examples.answerable[:, None] & examples.usable
             margin[place[0][part], place[1][part]] = np.where(
@@ -66,7 +66,7 @@ class FrozenMachines:
         margin = np.full(self.panel.expert.shape, np.nan)
         parts = _examples(problems, self.day, self.machines.train, day - self.day)
         for trained, (part, examples) in zip(self.trained, parts, strict=True):
-            query = polynomial(examples.inner, 1.0)[:, -1, :-1]
+            query = polynomial(examples.inner, 1.0)[:, -1]
             margin[place[0][part], place[1][part]] = np.where(examples.answerable, trained.margin(query), np.nan)
         return margin[:, 0] if self.machines.method == "2d" else votes(margin, self.panel.weight)[1]
 

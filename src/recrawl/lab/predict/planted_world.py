@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recrawl.columns import DAY, Flags, Int32s, Ints
+from recrawl.columns import DAY, Flags, Floats, Int32s, Ints
 from recrawl.compare.terms import BUCKETS
 from recrawl.extras import sparse
 from recrawl.lab.histories.history import LinkLists
@@ -42,6 +42,8 @@ class Planted:
     lag: int = 1
     noise: float = 0.05
     rate: float = 0.5
+    weekend: float = 1.0
+    """Share of the changes of Saturdays and Sundays that take place; below 1 there is a weekly rhythm."""
     seed: int = 1
 
 
@@ -92,15 +94,22 @@ def _group(plan: Planted, kind: str, rng: np.random.Generator) -> Ints:
     """Page by day by word: counts of the topic's words."""
     if kind == "copies":
         # Days before the first are generated too, so that copies have something to show.
-        leader = _walk(rng.random(plan.days + plan.lag) < plan.rate, rng)
+        leader = _walk(_draws(plan, plan.days + plan.lag, rng) < plan.rate, rng)
         series = [leader[plan.lag :]] * plan.leaders + [leader[: plan.days]] * (plan.size - plan.leaders)
     elif kind == "common":
         cause = _switch(plan.days, rng)
         news = _walk(np.ones(plan.days, np.bool_), rng)
-        series = [_showing(news, rng.random(plan.days) < np.where(cause, 0.9, 0.1)) for _ in range(plan.size)]
+        series = [_showing(news, _draws(plan, plan.days, rng) < np.where(cause, 0.9, 0.1)) for _ in range(plan.size)]
     else:
-        series = [_walk(rng.random(plan.days) < plan.rate, rng) for _ in range(plan.size)]
+        series = [_walk(_draws(plan, plan.days, rng) < plan.rate, rng) for _ in range(plan.size)]
     return np.array([_noisy(page, plan.noise, rng) for page in series])
+
+
+def _draws(plan: Planted, days: int, rng: np.random.Generator) -> Floats:
+    """A random number per day; a day changes where it is below the rate. Fewer are low at weekends."""
+    drawn = rng.random(days)
+    weekday = (_START // int(DAY) + np.arange(days) + 3) % 7  # 1 January 1970 was a Thursday
+    return np.where(weekday >= 5, drawn / max(plan.weekend, 1e-9), drawn)
 
 
 def _walk(changes: Flags, rng: np.random.Generator) -> Ints:

@@ -8,6 +8,7 @@
 - `hint_sources`: sources of hints, simulated or recorded; `signal_counts`: the signals of their readings
 - `simulated_hints`: sitemaps over the pages of a history, correct or not
 - `recorded_hints`: what real sitemaps and feeds said
+- `copies`: pages with the text of others: left out, and finds counted once
 - `new_links`: new links that changes bring
 - `clairvoyant`: the most that any policy can find, as a policy and as a bound (spec M11)
 - `trials`: which replays to run; `runner`: many replays in parallel, with a cache of their results

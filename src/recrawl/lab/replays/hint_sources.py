@@ -9,9 +9,10 @@ from recrawl.book import Hints
 from recrawl.columns import Floats, Ints
 from recrawl.errors import UsageError
 from recrawl.lab.formats.hint_files import hint_digest, hint_files
-from recrawl.lab.histories.history import History
+from recrawl.lab.histories.history import LIES, History
 from recrawl.lab.replays.recorded_hints import RecordedHints
-from recrawl.lab.replays.simulated_hints import SITEMAP_KINDS, SimulatedSitemap, parse_source
+from recrawl.lab.replays.simulated_hints import SimulatedSitemap, parse_source
+from recrawl.parameters import SITEMAP_KINDS
 
 
 class HintSource(Protocol):
@@ -41,8 +42,13 @@ def check_hints(text: str) -> None:
 
 
 def hint_source(history: History, text: str, seed: int) -> HintSource:
-    """Return the source that the text names."""
-    return SimulatedSitemap(history, text, seed) if is_simulated(text) else RecordedHints(history, Path(text))
+    """Return the source that the text names; an adversary that lies has a sitemap of its own."""
+    liars = history.facts.get(LIES)
+    if liars is not None and text and not is_simulated(text):
+        raise UsageError("an adversary that lies cannot stand beside recorded hints; use --hints sitemap:HOW")
+    if is_simulated(text) or liars is not None:
+        return SimulatedSitemap(history, text or "sitemap:never", seed, liars)
+    return RecordedHints(history, Path(text))
 
 
 def hints_key(text: str) -> str:

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.columns import DAY, Floats, Ints
-from recrawl.lab.histories.history import ABSENT, History
+from recrawl.columns import DAY, Flags, Floats, Ints
+from recrawl.lab.histories.history import ABSENT, HOSTILE, History
+from recrawl.lab.replays.copies import DistinctFinds, has_texts
 from recrawl.lab.replays.timeline import Timeline
 from recrawl.model import Outcomes, Pages
 
@@ -49,12 +50,16 @@ class Record:
     site_bytes: Ints
     sites: list[str]
     """Their names."""
+    honest: Flags | None
+    """One per site: whether it is no adversary; None if there is none. Freshness and age are of the honest sites."""
     hours: float
     """Length of the replay in hours."""
     weighted: bool
     """Whether the history has page weights."""
     work: dict[str, int] = field(default_factory=dict)
     """What the policy reports of its computing."""
+    distinct: int | None = None
+    """Updates found, counted once for each text of a site (see `copies`); None where texts are not known."""
     rate_accuracy: float = float("nan")
     """Accuracy of the estimated change rates in percentage points (spec M7, see `rate_accuracy`)."""
 
@@ -96,6 +101,9 @@ class Record:
         return {
             "visits": visits,
             "found": found,
+            "distinct": self.distinct,
+            "honest_visits": None if self.honest is None else int(self.site_visits[self.honest].sum()),
+            "honest_found": None if self.honest is None else int(self.site_found[self.honest].sum()),
             "change_ratio": self.change_ratio,
             "change_ratio_by_cycle": [None if np.isnan(ratio) else float(ratio) for ratio in self.change_ratios],
             "weighted_change_ratio": self.weighted_change_ratio,
@@ -137,6 +145,9 @@ class Meter:
         self._end = 0.0
         self._site = history.site.astype(np.int64)  # bincount's type
         sites = len(history.sites)
+        self._distinct = DistinctFinds(history) if has_texts(history) else None
+        hostile = history.facts.get(HOSTILE)
+        self._honest = None if hostile is None else hostile == 0
         self._site_visits = np.zeros(sites, np.int64)
         self._site_found = np.zeros(sites, np.int64)
         self._site_bytes = np.zeros(sites, np.int64)
@@ -159,6 +170,8 @@ class Meter:
         self._at.clear()
         self._first_visit[answered] = np.minimum(self._first_visit[answered], at)
         hits = pages[Outcomes(pages, what).changed]
+        if self._distinct is not None:
+            self._distinct.add(hits, timeline.held[hits])
         size = self._history.size[timeline.held_row[answered]]
         weight = float(self._weight[hits].sum()) if self._weight is not None else 0.0
         self._rows.append((len(pages), len(hits), weight, len(pages) - len(answered), int(size.sum())))
@@ -174,8 +187,10 @@ class Meter:
         """Sample freshness and age now."""
         self._end = timeline.now
         # The most frequent operation over all pages: `compress` takes a fifth of the time of an index.
-        stale = timeline.since.compress(np.isfinite(timeline.since))
-        there = int(np.count_nonzero(timeline.there))
+        since, there = timeline.since, int(np.count_nonzero(timeline.there))
+        if self._honest is not None:
+            since, there = since[self._honest], int(np.count_nonzero(timeline.there[self._honest]))
+        stale = since.compress(np.isfinite(since))
         if there:
             self._samples.append((1 - len(stale) / there, float((timeline.now - stale).sum()) / there / DAY))
         if self._weights is not None:
@@ -215,7 +230,11 @@ class Meter:
             discovery=float(discovery.mean()) if len(discovery) else float("nan"),
             delay_of_all=delay_of_all / changes if changes else float("nan"),
             sites=list(self._history.sites),
+            honest=None
+            if self._honest is None
+            else np.bincount(self._site[self._honest], minlength=len(self._site_visits)) > 0,
             hours=hours,
+            distinct=None if self._distinct is None else self._distinct.count(),
             site_visits=self._site_visits,
             site_found=self._site_found,
             site_bytes=self._site_bytes,

@@ -1,9 +1,9 @@
 """How accurately a replay estimates change rates (spec M7, Q table 4.2): 100 - |real - estimated|, in points.
 
 The real rate of a site is the share of its pages that change in a cycle, as a mean over the cycles. The estimate comes
-from what the visits have shown by the end: every page's estimated changes per day, as `recrawl rates` shows them, give
-its probability to change in a cycle, and a site's estimate is the mean over its pages. Pages that exist at the start
-count; the measure is the mean over sites.
+from what the visits have shown by the end: every page's estimated changes per day, as `recrawl why --rate` shows them,
+give its probability to change in a cycle, and a site's estimate is the mean over its pages. Pages that exist at the
+start count; the measure is the mean over sites.
 """
 
 from __future__ import annotations

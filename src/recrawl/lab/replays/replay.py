@@ -18,13 +18,15 @@ from numpy.typing import NDArray
 from recrawl.book import Book
 from recrawl.choose.budget.allowance import Allowance
 from recrawl.choose.budget.budgeted import Budgeted
-from recrawl.choose.protocol import Policy, needs_of, work_of
+from recrawl.choose.budget.fair import claims, site_share
+from recrawl.choose.protocol import Chooser, Policy, needs_of, work_of
 from recrawl.choose.shards.placement import check_shards
 from recrawl.choose.shards.sharded import by_domain
 from recrawl.columns import HOUR, Floats, Ints
 from recrawl.discover.registrable_domains import registrable_domain
 from recrawl.errors import UsageError
-from recrawl.lab.histories.history import ABSENT, History
+from recrawl.lab.histories.history import ABSENT, LIES, History
+from recrawl.lab.replays.copies import KnownCopies, has_texts
 from recrawl.lab.replays.hint_sources import check_hints, hint_source
 from recrawl.lab.replays.late import Late
 from recrawl.lab.replays.metrics import Meter, Record
@@ -57,7 +59,8 @@ class Setup:
     late: float = 0.0
     """Share of a batch whose outcomes come with a later batch, for policies that do not wait for them (see `late`)."""
     discover: str = "births"
-    """How pages born later become known: `births`, or `links` from visited pages."""
+    """How pages become known: those born later at their `births`, or by `links` from visited pages; `crawl`: by links,
+    with a repository that at first holds only the start page of every site."""
     hints: str = ""
     """A simulated sitemap such as `sitemap:honest` (see `simulated_hints`), or a folder of hint files, which say what
     sitemaps and feeds said (see `recorded_hints`); none if empty."""
@@ -65,6 +68,10 @@ class Setup:
     """Whether policies get the page weights; the weighted measures use them in any case."""
     cost: str = "visit"
     """Cost of a visit: `visit` (all equal), or `bytes` (the page's size)."""
+    copies: bool = False
+    """Whether copies are known and left out until they are due, as in a crawl (see `copies`)."""
+    site_share: str = "1"
+    """What one site may take of a cycle: `auto`, `equal`, or the largest share; 1 is no limit."""
     shards: int = 1
     """Shards into which the pages are divided by site; a policy that cannot be split runs on one."""
     samples: int = 8
@@ -84,11 +91,12 @@ class Setup:
         for name in ("at_start", "failures", "late"):
             if not 0 <= getattr(self, name) <= 1:
                 raise UsageError(f"invalid {name} {getattr(self, name)}; use a share from 0 to 1")
+        site_share(self.site_share)
         if self.cost not in COSTS:
             raise UsageError(f"invalid cost '{self.cost}'; use {' or '.join(COSTS)}")
         check_shards(self.shards)
-        if self.discover not in ("births", "links"):
-            raise UsageError(f"invalid discover '{self.discover}'; use births or links")
+        if self.discover not in ("births", "links", "crawl"):
+            raise UsageError(f"invalid discover '{self.discover}'; use births, links or crawl")
         if self.hints:
             check_hints(self.hints)
 
@@ -115,10 +123,10 @@ def replay(history: History, policy: Policy, setup: Setup, progress: Callable[[i
         policy = by_domain(policy, [registrable_domain(site) for site in history.sites], setup.shards)
     web = Web(history, setup)
     book = web.first_book()
-    chooser = Budgeted(policy, Allowance(bytes=setup.bytes)) if setup.bytes else policy
     needs = needs_of(policy)
     for k in range(1, setup.cycles + 1):
         web.begin(k, book, needs)
+        chooser = _within(setup, policy, book)
         world = Late(web, history.site, setup.late, setup.seed) if setup.late else web
         run_cycle(policy, chooser, world, book, setup.budget, setup.seed * 1_000_003 + k, partial(web.recorded, book))
         progress(k)
@@ -128,16 +136,32 @@ def replay(history: History, policy: Policy, setup: Setup, progress: Callable[[i
     return replace(record, rate_accuracy=accuracy, work=work_of(policy, book))
 
 
+def _within(setup: Setup, policy: Policy, book: Book) -> Chooser:
+    """Return the policy within the limits of the cycle that begins."""
+    fair, most = site_share(setup.site_share)
+    allowance = Allowance(
+        bytes=setup.bytes or float("inf"),
+        site_most=max(1, round(most * setup.budget)) if most < 1 else None,
+        site_bytes=most * setup.bytes if setup.bytes and most < 1 else float("inf"),
+    )
+    claimed = None if fair is None else claims(book, setup.budget, policy, fair)
+    if claimed is not None and claimed.reserved.any():
+        return Budgeted(policy, allowance, reserved=claimed.reserved, hope=claimed.hope)
+    return Budgeted(policy, allowance) if allowance else policy
+
+
 def check(history: History, policy: Policy, setup: Setup) -> None:
     """Raise a UsageError if the history lacks something that the policy or the setup needs."""
     # The setup provides the hints, not the history; without change priors all pages have the same.
-    needed = (needs_of(policy) - {"hints", "prior"}) | ({"links"} if setup.discover == "links" else set())
+    needed = (needs_of(policy) - {"hints", "prior"}) | ({"links"} if setup.discover != "births" else set())
     lacking = sorted(needed - history.carries)
     if lacking:
         raise UsageError(
             f"{policy.name} needs {' and '.join(lacking)}, but this archive carries only "
             f"{', '.join(sorted(history.carries))}"
         )
+    if setup.copies and not has_texts(history):
+        raise UsageError("copies are known by their texts: read the archive with the change text or raw")
     if "clusters" in needed and history.clusters is None:
         raise UsageError(f"{policy.name} needs clusters; read the history with clusters=True")
     if "words" in needed and history.words is None:
@@ -159,12 +183,17 @@ class Web:
         self._made = 0
         self._seen: list[tuple[Pages, NDArray[np.int8], float]] = []
         self._link_lists = np.zeros(0, np.int32)
-        self._hints = hint_source(history, setup.hints, setup.seed) if setup.hints else None
+        with_hints = setup.hints or LIES in history.facts
+        self._hints = hint_source(history, setup.hints, setup.seed) if with_hints else None
+        self._copies = KnownCopies(history) if setup.copies else None
         self._new_links: NewLinks | None = None
         self._wordy = False
         self._linked = np.ones(len(history), bool)
-        if setup.discover == "links":
-            self._linked = self.timeline.version != ABSENT
+        self._found = np.zeros(len(history), bool)
+        if setup.discover == "crawl":
+            self.timeline.forget(_not_start_pages(history, self.timeline))
+        if setup.discover != "births":
+            self._linked = self.timeline.held != ABSENT
             self._follow_links(np.flatnonzero(self._linked))
 
     def first_book(self) -> Book:
@@ -193,11 +222,17 @@ class Web:
         self._start = book.now = k * self._setup.cycle
         self._made = 0
         self._advance(self._start)
-        if self._hints and ("hints" in needs or self._setup.discover == "links"):
+        if self._hints and ("hints" in needs or self._setup.discover != "births"):
             hints = self._hints.read(book.now, book.last_visit)
             self._linked[self._hints.listed()] = True
             book.hints = hints if "hints" in needs else None
-        np.logical_and(self.timeline.there, self._linked, out=book.known)
+        known = self.timeline.there & self._linked
+        if self._copies is not None:
+            known &= self._copies.due(book, self.timeline.held)
+        if self._setup.discover != "births":
+            book.found[known & (book.visits == 0) & ~self._found] = book.now
+            self._found |= known
+        book.known[:] = known
         if self._setup.cost == "bytes":
             book.cost = costs(book.size)
         if "forms" in needs and book.index is None:
@@ -263,7 +298,7 @@ class Web:
         if self._new_links is not None:
             self._new_links.add(answered, held, self.timeline.held_row[answered], found)
         self.meter.count(pages, what, answered, delay, self.timeline.now)
-        if setup.discover == "links":
+        if setup.discover != "births":
             self._follow_links(answered)
         self._made += len(pages)
         self._seen.append((pages, what, self.timeline.now))
@@ -298,3 +333,11 @@ class Web:
         assert links is not None
         rows = self.timeline.row[pages]
         self._linked[links.at(links.of_row[rows[rows >= 0]]).target] = True
+
+
+def _not_start_pages(history: History, timeline: Timeline) -> Pages:
+    """Return the pages at time 0 but the one of each site with the shortest path, of equals the first."""
+    pages = np.flatnonzero(timeline.held != ABSENT)
+    level = history.folders.level[history.folder[pages]]
+    order = pages[np.lexsort((pages, level, history.site[pages]))]
+    return np.sort(order[np.diff(history.site[order], prepend=-1) == 0])

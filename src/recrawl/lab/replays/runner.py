@@ -28,6 +28,7 @@ from recrawl.choose import POLICIES
 from recrawl.choose.custom import is_custom, source_of
 from recrawl.choose.shards.splitting import why_one_shard
 from recrawl.columns import DAY
+from recrawl.durable_files import replace_file
 from recrawl.lab.histories.history import History
 from recrawl.lab.replays.clairvoyant import upper_bound
 from recrawl.lab.replays.hint_sources import hints_key
@@ -38,7 +39,10 @@ _SOURCES = ("choose", "learn", "lab", "book.py", "columns.py", "loop.py", "model
 """The modules that a result depends on."""
 _AVERAGED = (
     "found",
+    "distinct",
     "visits",
+    "honest_found",
+    "honest_visits",
     "change_ratio",
     "weighted_change_ratio",
     "success_rate",
@@ -106,11 +110,8 @@ def _run(
     # A worker gets the history once, when it starts, not with every task.
     with worker_pool(min(workers, len(remote)), _Worker.start, (history, timer)) as pool:
         pending = {pool.submit(_Worker.run, trials[place]): place for place in remote}
-        try:
-            for done in as_completed(pending):
-                yield pending[done], done.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+        for done in as_completed(pending):
+            yield pending[done], done.result()
 
 
 def _can_pickle(trial: Trial) -> bool:
@@ -146,7 +147,9 @@ def run_one(history: History, trial: Trial, timer: Callable[[], float]) -> dict[
     begun = timer()
     figures = replay(history, policy, setup).summary()
     seconds = timer() - begun
-    bound, there = _bound(history, setup.budget, setup.cycle, setup.cycles, setup.at_start)
+    bound, there = 0, 0  # what a crawl can find depends on the links that it follows: no bound is known
+    if setup.discover != "crawl":
+        bound, there = _bound(history, setup.budget, setup.cycle, setup.cycles, setup.at_start)
     return {
         "policy": name_of(trial.policy),
         "pages": len(history),
@@ -230,6 +233,7 @@ def _history_digest(history: History) -> str:
     words = history.words
     columns += [words.of_row, words.bags.indptr, words.bags.indices, words.bags.data] if words else []
     columns += [history.weight] if history.weight is not None else []
+    columns += [history.facts[name] for name in sorted(history.facts)]
     for column in columns:
         digest.update(column.tobytes())
     return digest.hexdigest() + history.change
@@ -270,6 +274,4 @@ def _to_cache(path: Path | None, result: dict[str, Any]) -> None:
     if path is None:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.stem}.{os.getpid()}.part")
-    part.write_text(json.dumps(result))
-    part.replace(path)
+    replace_file(path, json.dumps(result), synced=False)

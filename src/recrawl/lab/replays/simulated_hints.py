@@ -24,8 +24,7 @@ from recrawl.errors import UsageError
 from recrawl.lab.histories.history import History
 from recrawl.lab.replays.signal_counts import SignalCounts
 from recrawl.learn.hints.claims import plausible
-
-SITEMAP_KINDS = ("honest", "late:DAYS", "noisy:P,R", "lying", "random", "future", "silent", "never")
+from recrawl.parameters import SITEMAP_KINDS
 
 
 def parse_source(text: str) -> tuple[str, tuple[float, ...]]:
@@ -56,11 +55,13 @@ def parse_source(text: str) -> tuple[str, tuple[float, ...]]:
 class SimulatedSitemap:
     """A sitemap over the pages of a history; time only moves forward."""
 
-    def __init__(self, history: History, text: str, seed: int) -> None:
+    def __init__(self, history: History, text: str, seed: int, liars: Floats | None = None) -> None:
+        """`liars` is 1 for pages that always have the time of reading as their date, whatever the kind."""
         self._kind, numbers = parse_source(text)
         self._rng = np.random.default_rng([seed, 11])
         self._pages = len(history)
         self._page, self._published, self._date = _entries(history, self._kind, numbers, self._rng)
+        self._liars = np.flatnonzero(liars) if liars is not None else np.zeros(0, np.int64)
         self._next = 0
         self._value = np.full(self._pages, np.nan if self._kind == "never" else 0.0)
         self._counts = SignalCounts(("lastmod",), np.zeros(self._pages), first=self._value[0])
@@ -68,6 +69,7 @@ class SimulatedSitemap:
     def read(self, now: float, last_visit: Floats) -> Hints:
         """Read the sitemap and return the hints of the book."""
         self._value = self._at(now)
+        self._value[self._liars] = now
         return self._counts.read(self._value[None], plausible(self._value, now)[None], now, last_visit)
 
     def listed(self) -> Ints:

@@ -75,6 +75,13 @@ class Timeline:
         # Backwards, so that the oldest row is kept.
         self.since[pages[newly][::-1]] = times[newly][::-1]
 
+    def forget(self, pages: Pages) -> None:
+        """Remove pages from the repository, as if it had never held them."""
+        self.held[pages] = ABSENT
+        self.held_row[pages] = -1
+        self.since[pages] = self.now
+        self.there[pages] = self.version[pages] != ABSENT
+
     def visit(self, pages: Pages) -> NDArray[np.int8]:
         """Download pages now and return their outcomes; the repository then holds their current versions."""
         now, held = self.version[pages], self.held[pages]

@@ -29,6 +29,8 @@ def policy_for(policy: str | Policy, history: History, setup: Setup) -> Policy:
     if not isinstance(policy, str):
         return copy.deepcopy(policy)
     if is_clairvoyant(policy):
+        if setup.discover == "crawl":
+            raise UsageError("the clairvoyant needs a repository that holds all pages at first: use no discover=crawl")
         return Clairvoyant(history, setup.budget, setup.cycle, setup.cycles)
     return make_policy(policy)
 
@@ -63,7 +65,7 @@ def is_clairvoyant(policy: str | Policy) -> bool:
 def setup_for(
     history: History, budget: float, cycle: float, cycles: int | None = None, seed: int = 1, **options: Any
 ) -> Setup:
-    """Return the setup of a replay; further options are fields of `Setup`.
+    """Return the setup of a replay; further options are fields of `Setup`. Sites keep a fair share, as in a crawl.
 
     Parameters
     ----------
@@ -79,11 +81,11 @@ def setup_for(
     if not 0 < cycle < float("inf"):
         raise UsageError(f"invalid cycle length {cycle:g} s; it must be more than 0")
     return Setup(
+        **{"site_share": "auto", **options},
         budget=max(1, round(budget * len(history))) if 0 < budget < 1 else int(budget),
         cycle=cycle,
         cycles=cycles or max(1, math.ceil(history.span / cycle)),
         seed=seed,
-        **options,
     )
 
 

@@ -9,6 +9,7 @@
 - `body`: a page's own blocks of text, and their edits
 - `page_versions`: a site's pages, version by version
 - `generate`: sites to record batches, and to a file
+- `adversaries`: sites that take what belongs to the others, beside those of a history
 
 Each site has its own random stream, so site 3 is the same in a world of five sites and of fifty.
 """

@@ -11,7 +11,7 @@ feature. A day without features or without a label is not an example.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,11 +26,11 @@ _CLIP = 5.0
 """Scaled features are clipped at this many standard deviations."""
 _BATCH = 1_000
 """Problems solved at a time."""
-_ENSEMBLE = 10
+ENSEMBLE = 10
 """Machines in a bagged or boosted ensemble."""
 _COST_GRID = (0.1, 1.0, 10.0)
 """Values of the SVM's C that `select_cost` tries."""
-_FOLDS = 3
+FOLDS = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,10 +55,10 @@ class Problems:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingSet:
-    """The examples of a batch of problems for one day; the last row and column of `inner` belong to the query."""
+    """The examples of a batch of problems, and queries: rows of `inner` after those of the examples."""
 
     inner: Floats
-    """Problem by example by example: inner products of features."""
+    """Problem by row by example: inner products of features; the rows are the examples, then the queries."""
     label: Flags
     usable: Flags
     """Problem by example: it has features and a label."""
@@ -82,7 +82,9 @@ def training_set(problems: Problems, part: slice, day: int, train: int, ahead: i
     if problems.pairs is not None:
         numbers = np.concatenate((numbers, problems.pairs[part][:, features]), axis=2)
     usable = present[:, :-1] & problems.labelled[target, labels]
-    words = None if problems.history_only else problems.own.words[expert[:, None, None], features[:, None], features]
+    words = None
+    if not problems.history_only:
+        words = problems.own.words[expert[:, None, None], features[:, None], features[:-1]]
     inner = gram_matrix(numbers.astype(np.float64), words, present, usable)
     return TrainingSet(
         inner, problems.changed[target, labels], usable, present[:, -1] & (usable.sum(axis=1) >= MIN_EXAMPLES)
@@ -90,15 +92,19 @@ def training_set(problems: Problems, part: slice, day: int, train: int, ahead: i
 
 
 def gram_matrix(numbers: Floats, words: Float32s | None, present: Flags, usable: Flags) -> Floats:
-    """Inner products between examples: every feature has variance 1 over the usable ones; the mean over features."""
+    """Inner products of rows with examples, the first rows: the mean over features, each of variance 1 over the usable.
+
+    `numbers` is problem by row by feature, `words` problem by row by example.
+    """
+    examples = usable.shape[1]
     weight = usable / np.maximum(usable.sum(axis=1, keepdims=True), 1)
-    mean = np.einsum("bi,bif->bf", weight, numbers[:, :-1])
+    mean = np.einsum("bi,bif->bf", weight, numbers[:, :examples])
     centred = numbers - mean[:, None]
-    spread = np.sqrt(np.einsum("bi,bif->bf", weight, centred[:, :-1] ** 2))
+    spread = np.sqrt(np.einsum("bi,bif->bf", weight, centred[:, :examples] ** 2))
     varies = spread > 1e-6 * np.maximum(np.abs(mean), 1.0)
     scale = np.divide(1.0, spread, out=np.zeros(spread.shape), where=varies)
     scaled = np.clip(centred * scale[:, None], -_CLIP, _CLIP) * present[:, :, None]
-    inner = np.matmul(scaled, scaled.transpose(0, 2, 1))
+    inner = np.matmul(scaled, scaled[:, :examples].transpose(0, 2, 1))
     features = numbers.shape[2]
     if words is not None:
         inner += _word_gram(words.astype(np.float64), weight, present)
@@ -109,13 +115,14 @@ def gram_matrix(numbers: Floats, words: Float32s | None, present: Flags, usable:
 
 def _word_gram(words: Floats, weight: Floats, present: Flags) -> Floats:
     """Inner products of the word distributions, centred, with a total variance of 1."""
-    to_mean = np.einsum("bij,bj->bi", words[:, :, :-1], weight)
-    square = np.einsum("bi,bi->b", to_mean[:, :-1], weight)
-    centred = words - to_mean[:, :, None] - to_mean[:, None, :] + square[:, None, None]
-    spread = np.einsum("bi,bii->b", weight, centred[:, :-1, :-1])
+    examples = words.shape[2]
+    to_mean = np.einsum("bij,bj->bi", words, weight)
+    square = np.einsum("bi,bi->b", to_mean[:, :examples], weight)
+    centred = words - to_mean[:, :, None] - to_mean[:, None, :examples] + square[:, None, None]
+    spread = np.einsum("bi,bii->b", weight, centred[:, :examples])
     varies = spread > 1e-6 * np.maximum(square, 1e-12)
     scale = np.divide(1.0, spread, out=np.zeros(len(spread)), where=varies)
-    both = present[:, :, None] & present[:, None, :]
+    both = present[:, :, None] & present[:, None, :examples]
     clipped: Floats = np.clip(centred * scale[:, None, None], -(_CLIP**2), _CLIP**2) * both
     return clipped
 
@@ -124,7 +131,7 @@ def margins(problems: Problems, day: int, train: int, cost: float = 1.0) -> Floa
     """One per problem: the margin for today, above 0 for change; NaN where the expert abstains."""
     found = np.full(len(problems), np.nan)
     for part in _batches(len(problems)):
-        found[part] = single(training_set(problems, part, day, train), cost)
+        found[part] = single(training_set(problems, part, day, train), cost)[:, 0]
     return found
 
 
@@ -160,46 +167,54 @@ def relational_union(per_expert: list[Problems], day: int, train: int) -> Iterat
 
 
 def single(examples: TrainingSet, cost: float) -> Floats:
-    """Margins of a single machine per problem."""
-    kernel = polynomial(examples.inner, 1.0)
-    side = solve(kernel[:, :-1, :-1], examples.label, examples.usable * np.float64(cost)).margin(kernel[:, -1, :-1])
-    return np.where(examples.answerable, side, np.nan)
+    """Margins of a single machine per problem, problem by query."""
+    kernel, asked = _kernels(examples)
+    side = solve(kernel, examples.label, examples.usable * np.float64(cost)).margins(asked)
+    return np.where(examples.answerable[:, None], side, np.nan)
 
 
-def bagging(examples: TrainingSet, cost: float, rng: np.random.Generator, size: int = _ENSEMBLE) -> Floats:
-    """Majority vote of machines trained on bootstrap samples of the examples (R §5.3.3)."""
-    kernel = polynomial(examples.inner, 1.0)
+def bagging(examples: TrainingSet, cost: float, rng: np.random.Generator, size: int = ENSEMBLE) -> Floats:
+    """Majority vote of machines trained on bootstrap samples of the examples (R §5.3.3), problem by query."""
+    kernel, asked = _kernels(examples)
     examples_used = np.maximum(examples.usable.sum(axis=1, keepdims=True), 1)
-    ballot = np.zeros(len(examples_used))
+    ballot = np.zeros(asked.shape[:2])
     for _ in range(size):
         bootstrap = rng.multinomial(examples_used[:, 0], examples.usable / examples_used)
-        trained = solve(kernel[:, :-1, :-1], examples.label, bootstrap * np.float64(cost))
-        ballot += np.sign(trained.margin(kernel[:, -1, :-1]))
-    return np.where(examples.answerable, ballot / size, np.nan)
+        ballot += np.sign(solve(kernel, examples.label, bootstrap * np.float64(cost)).margins(asked))
+    return np.where(examples.answerable[:, None], ballot / size, np.nan)
 
 
-def boosting(examples: TrainingSet, cost: float, size: int = _ENSEMBLE) -> Floats:
-    """AdaBoost (R §5.3.3): each machine gives more weight to the examples that the machines before it got wrong."""
-    kernel = polynomial(examples.inner, 1.0)
+def boosting(examples: TrainingSet, cost: float, size: int = ENSEMBLE) -> Floats:
+    """AdaBoost (R §5.3.3): each machine gives more weight to the examples that the machines before it got wrong.
+
+    The margins are problem by query.
+    """
+    kernel, asked = _kernels(examples)
     examples_used = np.maximum(examples.usable.sum(axis=1, keepdims=True), 1)
     sign = np.where(examples.label, 1.0, -1.0)
     weight = examples.usable / examples_used
-    total, alpha_sum = np.zeros(len(examples_used)), np.zeros(len(examples_used))
+    total, alpha_sum = np.zeros(asked.shape[:2]), np.zeros(len(examples_used))
     running = np.ones(len(examples_used), np.bool_)
     for _ in range(size):
-        trained = solve(kernel[:, :-1, :-1], examples.label, cost * weight * examples_used)
-        vote = np.where(np.einsum("bij,bj->bi", kernel[:, :-1, :-1], trained.weight) + trained.bias[:, None] > 0, 1, -1)
+        trained = solve(kernel, examples.label, cost * weight * examples_used)
+        vote = np.where(trained.margins(kernel) > 0, 1, -1)
         error = np.clip((weight * (vote != sign)).sum(axis=1), 1e-3, 1.0)
         alpha = np.where(running & (error < 0.5), 0.5 * np.log((1 - np.minimum(error, 0.5)) / error), 0.0)
         # The first machine decides even if its training error is 50 % or more.
         alpha = np.where((alpha_sum == 0) & (alpha == 0), 1e-3, alpha) * running
-        total += alpha * np.sign(trained.margin(kernel[:, -1, :-1]))
+        total += alpha[:, None] * np.sign(trained.margins(asked))
         alpha_sum += alpha
         running &= (error < 0.5) & (error > 1e-3)
         weight = weight * np.exp(-alpha[:, None] * sign * vote)
         weight /= np.maximum(weight.sum(axis=1, keepdims=True), 1e-300)
-    side = np.divide(total, alpha_sum, out=np.zeros(len(total)), where=alpha_sum > 0)
-    return np.where(examples.answerable, side, np.nan)
+    side = np.divide(total, alpha_sum[:, None], out=np.zeros(total.shape), where=alpha_sum[:, None] > 0)
+    return np.where(examples.answerable[:, None], side, np.nan)
+
+
+def _kernels(examples: TrainingSet) -> tuple[Floats, Floats]:
+    """The kernel between examples, and of queries with examples."""
+    kernel, count = polynomial(examples.inner, 1.0), examples.label.shape[1]
+    return kernel[:, :count], kernel[:, count:]
 
 
 def select_cost(problems: Problems, day: int, train: int) -> float:
@@ -207,15 +222,18 @@ def select_cost(problems: Problems, day: int, train: int) -> float:
 
     R calibrates all parameters on the training data without saying how. Here one value is chosen for all pages.
     """
+    fold = np.arange(train) * FOLDS // train
+    return best_cost((training_set(problems, part, day, train) for part in _batches(len(problems))), fold)
+
+
+def best_cost(parts: Iterable[TrainingSet], fold: Ints) -> float:
+    """The cost C with the highest accuracy in cross-validation; `fold` is the fold of each example, from 0 to 2."""
     right = np.zeros(len(_COST_GRID))
-    fold = np.arange(train) * _FOLDS // train
-    for part in _batches(len(problems)):
-        examples = training_set(problems, part, day, train)
-        kernel = polynomial(examples.inner, 1.0)[:, :-1, :-1]
+    for examples in parts:
+        kernel = _kernels(examples)[0]
         for number, cost in enumerate(_COST_GRID):
-            for out in range(_FOLDS):
-                trained = solve(kernel, examples.label, cost * (examples.usable & (fold != out)))
-                side = np.einsum("bij,bj->bi", kernel, trained.weight) + trained.bias[:, None]
+            for out in range(FOLDS):
+                side = solve(kernel, examples.label, cost * (examples.usable & (fold != out))).margins(kernel)
                 right[number] += ((side > 0) == examples.label)[examples.usable & (fold == out)].sum()
     return _COST_GRID[int(right.argmax())]
 

@@ -1,35 +1,36 @@
 """R's methods 2d, 3d, union, bagging and boosting while crawling: they learn from the visits of the crawl alone.
 
-    learner.update(book, seen, at)        after a cycle: log the visits, choose experts, fit machines
+    learner.update(book, seen, at)        after a cycle: log the visits, choose experts, fit the machines
     learner.predict(book, pages)          before a cycle: change probabilities
 
-The machines correct the page's own rate: the log odds of a change are those of the rate plus a Platt curve of the
-margin (R §8.3 uses the curve alone; a crawl's visits are days apart, and only the rate knows how many). Where the
-machines abstain, or have predicted worse than the rate so far, the rate alone decides, so that they cost visits
-nowhere.
+All pages share the machines (see `visit_panels`), which are fitted again after every cycle. They correct the page's own
+rate: the log odds of a change are those of the rate plus a Platt curve of the margin (R §8.3 uses the curve alone; a
+crawl's visits are days apart, and only the rate knows how many). Where the machines have no answer, or have predicted
+worse than the rate so far, the rate alone decides, so that they cost visits nowhere.
 
-The cost is bounded: at most `fits` machines per cycle, for the pages whose visits, or whose experts' visits, are the
-newest; at most `pages` pages tracked. All state is in the book's memory under a name, so it follows from the visits
-alone, in the lab as live.
+The cost is bounded: a machine learns from the newest 500 visits; at most `fits` pages and experts are looked at per
+cycle, those with the newest visits; at most `pages` pages are tracked. All state is in the book's memory under a name,
+so it follows from the visits alone, in the lab as live.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Book
-from recrawl.columns import Flags, Floats, Ints
+from recrawl.columns import DAY, Flags, Floats, Ints, median
 from recrawl.errors import UsageError
 from recrawl.learn.experts import visit_panels
 from recrawl.learn.experts.classifiers import MIN_EXAMPLES
+from recrawl.learn.experts.features import FeatureWindow
 from recrawl.learn.experts.machine_state import MachineState
-from recrawl.learn.experts.panels import ENSEMBLES, SINGLE_PAGE, Machines
+from recrawl.learn.experts.panels import SINGLE_PAGE, Machines
 from recrawl.learn.experts.svm import PlattCurve, fit_platt_curve
-from recrawl.learn.experts.visit_log import EARLIER_VISITS, VisitLog
+from recrawl.learn.experts.visit_log import VisitLog
 from recrawl.learn.pooled.learner import PooledLearner, failure_penalty
 from recrawl.model import Outcome, Outcomes, Pages
 
@@ -39,7 +40,6 @@ _MAX_CALIBRATION = 5_000
 """Predictions that the Platt curve is fitted to, the newest."""
 _MIN_CALIBRATION = 20
 """With fewer the machines are not used."""
-_ENSEMBLE_SIZE = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,9 @@ class CrawlLearner:
     fits: int
     pages: int
     retrain: int
+    shape: FeatureWindow = field(default_factory=FeatureWindow)
+    omega: str = "last"
+    lags: tuple[int, int] = (0, 7)
 
     def __post_init__(self) -> None:
         """Refuse a number of visits with which all machines would abstain."""
@@ -109,13 +112,16 @@ class CrawlLearner:
         found = pages[seen.what[ok] == Outcome.CHANGED]
         candidates = found[np.argsort(-book.changes[found], kind="stable")]
         log = state.log.renewed(candidates, book.known, self.pages)
-        log = log.noted(pages, when, changed, book.words, self.words)
         moments = np.append(state.moments, when.max())[-self.train :]
+        steps = np.diff(moments)
+        cycle = median(steps[steps > 0]) if (steps > 0).any() else DAY
+        odds = log_odds(self.rate.own_rate(book, pages, when + cycle))
+        log = log.noted(pages, when, changed, odds, book.words, self.words)
         state = _State(log, state.machines.of(log.page), moments, state.calibration, state.cost)
-        cycles = int(book.memory[f"{self.name}.cycles"][0])
-        if cycles % self.retrain == 0:
+        due = int(book.memory[f"{self.name}.cycles"][0]) % self.retrain == 0
+        if due:
             state = self._with_experts(state, book)
-        self._store(book, state, self._fit(state))
+        self._store(book, *self._fit(state, tune=due))
 
     def work(self, book: Book) -> dict[str, int]:
         """What the method has computed: machines fitted in the last cycle and in all, and for how many pages."""
@@ -144,16 +150,17 @@ class CrawlLearner:
         return _State(state.log, state.machines, state.moments, calibration, state.cost)
 
     def _with_experts(self, state: _State, book: Book) -> _State:
-        machines = state.machines
-        if self.method not in SINGLE_PAGE and len(state.log) > 1:
-            lags = min(7, max(1, len(state.moments) - 1))
-            chosen = visit_panels.choose_experts(state.log, self.experts, self.k, lags, state.moments, book.links)
-            machines = machines.with_experts(chosen)
-        cost = visit_panels.choose_cost(state.log, self._machines(1.0), visit_panels.predictable(state.log))
-        return _State(state.log, machines, state.moments, state.calibration, cost)
+        if self.method in SINGLE_PAGE or len(state.log) < 2:  # a page alone has no experts
+            return state
+        last = min(self.lags[1], max(1, len(state.moments) - 1))
+        lags = (min(self.lags[0], last), last)
+        chosen = visit_panels.choose_experts(
+            state.log, self.experts, self.k, lags, state.moments, book.links, self.omega
+        )
+        return replace(state, machines=state.machines.with_experts(chosen))
 
-    def _fit(self, state: _State) -> int:
-        """Fit the machines of the pages with the newest visits; returns the number of machines."""
+    def _fit(self, state: _State, *, tune: bool) -> tuple[_State, int]:
+        """Fit the machines, and ask them about the pages with the newest visits; also returns their number."""
         log, machines = state.log, state.machines
         slots = visit_panels.predictable(log)
         panel = machines.panel(log, slots)
@@ -161,30 +168,24 @@ class CrawlLearner:
         newest = last[panel.expert].max(axis=1, initial=-np.inf)
         due = np.flatnonzero(newest > machines.fitted[slots])
         due = due[np.lexsort((slots[due], -newest[due]))]
-        cost = self._machines_of(panel.expert[due])
-        due = due[np.cumsum(cost) <= self.fits]
+        looked_at = 1 if self.method in SINGLE_PAGE else (panel.expert[due] >= 0).sum(axis=1)
+        due = due[np.cumsum(np.broadcast_to(looked_at, len(due))) <= self.fits]
         if not len(due):
-            return 0
-        margin = visit_panels.margins(log, self._machines(state.cost), machines.panel(log, slots[due]))
+            return state, 0
+        parameters = Machines(self.method, self.train, state.cost, shape=self.shape)
+        margin, cost, fitted = visit_panels.margins(log, parameters, machines.panel(log, slots[due]), tune=tune)
         machines.margin[slots[due]] = np.clip(margin, -_MAX_MARGIN, _MAX_MARGIN)
         machines.fitted[slots[due]] = newest[due]
-        return int(cost[: len(due)].sum())
-
-    def _machines_of(self, expert: Ints) -> Ints:
-        """How many machines each target takes."""
-        if self.method == "3d":
-            return np.asarray((expert >= 0).sum(axis=1), np.int64)
-        return np.full(len(expert), _ENSEMBLE_SIZE if self.method in ENSEMBLES else 1)
-
-    def _machines(self, cost: float) -> Machines:
-        return Machines(self.method, self.train, cost)
+        return replace(state, cost=cost), fitted
 
     # -- the memory ---------------------------------------------------------------------------------------------
 
     def _restored(self, book: Book) -> _State:
         stored = {part: self._arrays(book, part) for part in ("log", "machine")}
-        log = VisitLog.restored(stored["log"]) if stored["log"] else VisitLog.blank(self.train + EARLIER_VISITS)
-        machines = MachineState.restored(stored["machine"]) if stored["machine"] else MachineState.blank(log.page)
+        visits = self.train + self.shape.window + self.shape.interval + 1
+        known = "odds" in stored["log"]  # an older version did not keep them: it starts anew
+        log = VisitLog.restored(stored["log"]).with_visits(visits) if known else VisitLog.blank(visits)
+        machines = MachineState.restored(stored["machine"]) if known else MachineState.blank(log.page)
         memory = book.memory
         return _State(
             log,

@@ -127,9 +127,9 @@ def _union_margins(per_expert: list[Problems], machines: Machines, day: int) -> 
     rng = np.random.default_rng([machines.seed, day])
     for part, examples in classifiers.relational_union(per_expert, day, machines.train):
         if machines.method == "bagging":
-            margin[part] = classifiers.bagging(examples, machines.cost, rng)
+            margin[part] = classifiers.bagging(examples, machines.cost, rng)[:, 0]
         elif machines.method == "boosting":
-            margin[part] = classifiers.boosting(examples, machines.cost)
+            margin[part] = classifiers.boosting(examples, machines.cost)[:, 0]
         else:
-            margin[part] = classifiers.single(examples, machines.cost)
+            margin[part] = classifiers.single(examples, machines.cost)[:, 0]
     return margin

@@ -23,14 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import PageWords
-from recrawl.columns import Flags, Floats, Int32s, Ints
+from recrawl.columns import Flags, Float32s, Floats, Int32s, Ints
 from recrawl.extras import sparse
 from recrawl.learn.experts.word_dynamics import idf
 
-EARLIER_VISITS = 3
-"""Visits before the training examples: the features of an example look back over its last three visits."""
 NO_LABEL = -1
 """The label of a first visit, which has nothing to compare with, and of places not used yet."""
+_EMPTY = {"at": np.nan, "changed": NO_LABEL, "text": -1, "odds": 0.0}
+"""The columns by visit, and what they hold where there was no visit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +45,8 @@ class VisitLog:
     """Slot by visit: 1 if it found a change, 0 if not, else `NO_LABEL`."""
     text: Int32s
     """Slot by visit: the row of the word counts; -1 where the words are unknown."""
+    odds: Float32s
+    """Slot by visit: the log odds of a change within a cycle after it, by the page's own rate as of this visit."""
     start: Ints
     word: Int32s
     count: NDArray[np.uint16]
@@ -58,6 +60,7 @@ class VisitLog:
             at=np.zeros(shape),
             changed=np.zeros(shape, np.int8),
             text=np.zeros(shape, np.int32),
+            odds=np.zeros(shape, np.float32),
             start=np.zeros(1, np.int64),
             word=np.zeros(0, np.int32),
             count=np.zeros(0, np.uint16),
@@ -107,11 +110,13 @@ class VisitLog:
         known = np.take_along_axis(self.text[slots], np.maximum(place, 0), axis=1)
         return np.where(place >= 0, known, -1).astype(np.int32)
 
-    def noted(self, pages: Ints, at: Floats, changed: Flags, words: PageWords | None, max_words: int) -> Self:
+    def noted(
+        self, pages: Ints, at: Floats, changed: Flags, odds: Floats, words: PageWords | None, max_words: int
+    ) -> Self:
         """The log after answered visits, each page at most once; pages that are not tracked are ignored."""
         slot = self.slots(pages)
         tracked = slot >= 0
-        slot, pages, at, changed = slot[tracked], pages[tracked], at[tracked], changed[tracked]
+        slot, pages, at, changed, odds = slot[tracked], pages[tracked], at[tracked], changed[tracked], odds[tracked]
         fresh = changed | (self.text[slot, -1] < 0)
         row = _rows(words, pages)
         new = np.flatnonzero(fresh & (row >= 0))
@@ -121,7 +126,7 @@ class VisitLog:
         label = np.where(first, NO_LABEL, changed).astype(np.int8)
         grown = self if words is None else self._with_texts(words, row[new], max_words)
         columns = {}
-        for name, newest in (("at", at), ("changed", label), ("text", text)):
+        for name, newest in (("at", at), ("changed", label), ("text", text), ("odds", odds)):
             column = getattr(self, name).copy()
             column[slot] = np.concatenate((column[slot, 1:], newest[:, None].astype(column.dtype)), axis=1)
             columns[name] = column
@@ -144,8 +149,20 @@ class VisitLog:
             empty = np.full((len(new), column.shape[1]), fill, column.dtype)
             return np.concatenate((column[stays], empty))[order]
 
-        columns = {"at": grown(self.at, np.nan), "changed": grown(self.changed, NO_LABEL), "text": grown(self.text, -1)}
+        columns = {name: grown(getattr(self, name), fill) for name, fill in _EMPTY.items()}
         return replace(self, page=page[order], **columns)._compact()
+
+    def with_visits(self, visits: int) -> Self:
+        """The log with another number of visits per page, the newest ones."""
+        missing = visits - self.at.shape[1]
+        if not missing:
+            return self
+        columns = {}
+        for name, fill in _EMPTY.items():
+            column = getattr(self, name)
+            empty = np.full((len(self), max(missing, 0)), fill, column.dtype)
+            columns[name] = np.concatenate((empty, column[:, max(-missing, 0) :]), axis=1)
+        return replace(self, **columns)._compact()
 
     def _with_texts(self, words: PageWords, rows: Ints, max_words: int) -> Self:
         """The log with the texts of these rows, each limited to its best words by tf·idf among the tracked pages."""

@@ -16,6 +16,7 @@ import numpy as np
 from recrawl.book import Book
 from recrawl.columns import DAY, Flags, Floats, Ints
 from recrawl.model import Outcomes
+from recrawl.times import SKEW
 
 MIN_GAP = 1.0 / DAY
 """The shortest gap: one second, even if the clock stands still or steps back."""
@@ -27,7 +28,7 @@ MAX_GAP = 36525.0
 class Gaps:
     """Comparisons of visits with the previous ones, one row each, in any order; gaps from a second to a century.
 
-    >>> gaps = Gaps.of([0, 0, 1], [1.0, 2.0, -5.0], [True, False, False], pages=3)
+    >>> gaps = Gaps.of([0, 0, 1], [1.0, 2.0, -1e-3], [True, False, False], pages=3)
     >>> gaps.gap.round(5).tolist(), gaps.visits.tolist(), gaps.changes.tolist()
     ([1.0, 2.0, 1e-05], [2.0, 1.0, 0.0], [1.0, 0.0, 0.0])
     """
@@ -54,9 +55,12 @@ class Gaps:
         times: object = None,
         quiet: object = None,
     ) -> Gaps:
-        """Build from any columns that numpy accepts; rows whose gap is NaN are left out."""
+        """Build from any columns that numpy accepts; rows whose gap is NaN are left out.
+
+        So are those in which the clock was set back: nobody knows how long they were.
+        """
         length = np.asarray(gap, np.float64)
-        valid = ~np.isnan(length)
+        valid = length >= -SKEW / DAY
         length = np.clip(length[valid], MIN_GAP, MAX_GAP)
         count = np.ones(len(length)) if times is None else np.asarray(times, np.float64)[valid]
         since = np.full(len(length), np.nan) if quiet is None else np.asarray(quiet, np.float64)[valid]

@@ -135,15 +135,17 @@ class ByLink:
 class ByCluster:
     """Pages of the same cluster, then of the d clusters whose centroids are nearest to its own (spec S4).
 
-    The distance is a rank and never negative; with d < 0 no page is near. A page in no cluster has no neighbours.
+    The distance is a rank and never negative; with d < 0 no page is near. A page in no cluster has no neighbours. With
+    `of_page`, the rank of the sample's cluster counts among those nearest to the other page's.
     """
 
-    def __init__(self, clusters: Clusters | None, pages: int, d: int) -> None:
+    def __init__(self, clusters: Clusters | None, pages: int, d: int, *, of_page: bool = False) -> None:
         if clusters is None:
             clusters = Clusters(np.full(pages, -1, np.int32), np.zeros((0, 0), np.int32))
         self._of = np.full(pages, -1, np.int64)
         self._of[: len(clusters.of)] = clusters.of
         self._nearest = clusters.nearest
+        self._of_page = of_page
         self._d = d
         # Pages in no cluster come first, before the first stretch.
         self._pages = np.argsort(self._of, kind="stable")
@@ -154,7 +156,10 @@ class ByCluster:
         own = np.unique(self._of[seeds])
         own = own[own >= 0]
         for rank in range(min(self._d + 1, self._nearest.shape[1])):
-            there = unique(self._nearest[own, rank])
+            if self._of_page:
+                there = np.flatnonzero(np.isin(self._nearest[:, rank], own))
+            else:
+                there = unique(self._nearest[own, rank])
             pages = self._pages[_stretches(self._first[there], self._first[there + 1])]
             yield rank, pages[free[pages]]
 

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from recrawl.durable_files import replace_file
 from recrawl.errors import DiskFull, StorageFailure
 from recrawl.record.blobs.protocol import Blobs
 
@@ -77,7 +78,7 @@ class BlobCache:
         stored = self._stored()
         self._added, total, copies = 0, 0, []
         for folder in (self._folder, self._records):
-            for path in folder.glob("recrawl-*"):
+            for path in folder.glob("*recrawl-*"):
                 with contextlib.suppress(FileNotFoundError):  # another process trims, too
                     found = path.stat()
                     total += found.st_size
@@ -98,9 +99,7 @@ class BlobCache:
 
     def _keep(self, path: Path, data: bytes) -> None:
         self._records.mkdir(exist_ok=True)
-        draft = path.with_name(f"{path.name}.{os.getpid()}")
-        draft.write_bytes(data)
-        draft.replace(path)
+        replace_file(path, data)
         self.count(path)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recrawl.errors import RepositoryError, StorageFailure
-from recrawl.extras import require_s3
+from recrawl.extras import require
 from recrawl.record.archive import WarcArchive
 from recrawl.record.blobs.cache import ARCHIVE, BlobCache
 from recrawl.record.blobs.models import get_models, put_models
@@ -51,7 +51,7 @@ def claim(folder: Path, url: str, move: str = "") -> BlobTarget:
 
 def open_blobs(target: BlobTarget) -> Blobs:
     """The objects under a prefix."""
-    require_s3()
+    require("obstore")
     from recrawl.record.blobs.s3 import S3Blobs  # lazy: needs the extra `s3`
 
     return S3Blobs(target)

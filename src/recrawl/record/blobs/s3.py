@@ -12,6 +12,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import S3Store
 
+from recrawl.durable_files import replacing
 from recrawl.errors import StorageFailure
 from recrawl.record.blobs.protocol import Blobs
 from recrawl.record.blobs.target import BlobTarget
@@ -61,14 +62,9 @@ class S3Blobs(Blobs):
 
     def fetch(self, name: str, path: Path) -> None:
         """One GET, into a draft that gets its name at the end."""
-        draft = path.with_name(f"{path.name}.part{os.getpid()}")
-        try:
-            found = self._try(lambda: obstore.get(self._store, name))
-            with draft.open("wb") as file:
-                self._try(lambda: file.writelines(found.stream(_STEP)))
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
+        found = self._try(lambda: obstore.get(self._store, name))
+        with replacing(path) as draft, draft.open("wb") as file:
+            self._try(lambda: file.writelines(found.stream(_STEP)))
 
     def size(self, name: str) -> int:
         """One HEAD."""

@@ -13,7 +13,7 @@ import sqlite3
 
 from recrawl.errors import NewerRepository
 from recrawl.record.schema.first import FIRST
-from recrawl.record.schema.newer_steps import FIELDS, MARKS, SCREENSHOTS
+from recrawl.record.schema.newer_steps import COPIES, FIELDS, MARKS, SCREENSHOTS
 
 _SUMMARIES = """
 CREATE TABLE cycle_summaries (
@@ -274,6 +274,8 @@ STEPS: tuple[tuple[str, str], ...] = (
     ("0014-screenshots", SCREENSHOTS),
     ("0015-fields", FIELDS),
     ("0016-stored", "ALTER TABLE warcs ADD COLUMN stored INTEGER NOT NULL DEFAULT 0"),
+    ("0017-deliveries", "CREATE INDEX outbox_by_receiver ON outbox (alert, state, page, id)"),
+    ("0018-copies", COPIES),
 )
 
 NEWER = "this repository was made by a newer recrawl (it has '{step}'): install that version or a later one to use it"

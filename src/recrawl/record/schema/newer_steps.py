@@ -39,3 +39,12 @@ ALTER TABLE versions ADD COLUMN published REAL;
 ALTER TABLE versions ADD COLUMN updated REAL;
 """
 """`0015-fields`: what pages state about themselves."""
+
+COPIES = """
+ALTER TABLE pages ADD COLUMN sketch BLOB;
+ALTER TABLE pages ADD COLUMN claim INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE pages ADD COLUMN same_as INTEGER;
+CREATE INDEX pages_by_representative ON pages (same_as) WHERE same_as IS NOT NULL;
+ALTER TABLE visits ADD COLUMN copy INTEGER NOT NULL DEFAULT 0;
+"""
+"""`0018-copies`: which pages are copies of others, and which visits are told of another page."""

@@ -11,6 +11,7 @@ import shutil
 from itertools import count
 from pathlib import Path
 
+from recrawl.durable_files import move_file, remove_file
 from recrawl.record.blobs.cache import ARCHIVE
 from recrawl.record.blobs.target import PLACE, parse, write_archive_target
 from recrawl.record.shards.folders import READING
@@ -44,13 +45,13 @@ def settle(folder: Path) -> None:
         write_store_url(folder, store)
         for end in ("", "-wal", "-shm"):
             if (folder / f"{DATABASE}{end}").exists():
-                (folder / f"{DATABASE}{end}").replace(folder / f"{DATABASE}{OLD}{end}")
+                move_file(folder / f"{DATABASE}{end}", folder / f"{DATABASE}{OLD}{end}")
     else:
-        (folder / LOCATION).unlink(missing_ok=True)
+        remove_file(folder / LOCATION)
     if archive:
         write_archive_target(folder, parse(archive))
     else:
-        (folder / PLACE).unlink(missing_ok=True)
+        remove_file(folder / PLACE)
     shutil.rmtree(folder / READING, ignore_errors=True)  # copies
     for name in _OF_ONE_STORE:
         if (folder / name).is_dir():
@@ -61,7 +62,7 @@ def settle(folder: Path) -> None:
     if shards:
         write_cluster_values(folder, {"shards": shards})
     else:
-        (folder / CLUSTER).unlink(missing_ok=True)
+        remove_file(folder / CLUSTER)
 
 
 def _free(path: Path) -> Path:

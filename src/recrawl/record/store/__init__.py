@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recrawl.errors import RepositoryError, StorageFailure, UsageError
-from recrawl.extras import require_postgres
+from recrawl.extras import require
 from recrawl.record.rows import Columns, PageRow
 from recrawl.record.store.location import DATABASE, LOCATION, has_store, shards_of, store_url, write_store_url
 from recrawl.record.store.protocol import Store
@@ -88,7 +88,7 @@ def create_store(folder: Path, url: str = "") -> None:
 
 def postgres_target(url: str) -> "PostgresTarget":
     """The PostgreSQL schema of a URL; `MissingExtra` without psycopg."""
-    require_postgres()
+    require("psycopg")
     from recrawl.record.store.postgres import target  # lazy: needs the extra `postgres`
 
     if not target.is_postgres(url):

@@ -1,7 +1,8 @@
-"""Protocols of the tables behind hints, pushes and alerts."""
+"""Protocols of the tables behind hints, pushes and deliveries."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
@@ -38,8 +39,8 @@ class HintTable(Protocol):
     def values(self, kind: str, pages: Iterable[int]) -> dict[int, float]:
         """The last claim of this kind about each page that has one."""
 
-    def pushed_pages(self) -> Ints:
-        """Pages that a push named since their last visit."""
+    def pushed_pages(self, now: float = math.inf) -> Ints:
+        """Pages that a push named since their last visit, or whose last visit was after `now`, by a wrong clock."""
 
     def sources(self) -> list[SourceReport]:
         """All sources, by site and kind."""
@@ -113,10 +114,13 @@ class PushTable(Protocol):
 
 
 class OutboxTable(Protocol):
-    """Alerts that are to be sent, were sent, or are held back."""
+    """What is to be delivered, was, or is held back. A receiver is an alert rule or, as `sink:NAME`, a sink.
+
+    Call the methods that write several rows inside `Store.transaction`.
+    """
 
     def add(self, row: OutboxRow) -> bool:
-        """Store an alert; False if its key is stored already."""
+        """Store an entry; False if its key is stored already."""
 
     def held_pages(self) -> set[int]:
         """Pages with an alert that is held back."""
@@ -124,8 +128,8 @@ class OutboxTable(Protocol):
     def held(self, page: int) -> list[tuple[int, int, bytes | None]]:
         """Number, remaining visits and digest before the change of the alerts that are held back for a page."""
 
-    def drop(self, entry: int) -> None:
-        """Mark a held alert as dropped: the page is as before."""
+    def revert(self, entry: int) -> None:
+        """Mark a held alert as reverted: the page is as before."""
 
     def release(self, entry: int, due: float) -> None:
         """Let a held alert go, not before `due`."""
@@ -133,29 +137,68 @@ class OutboxTable(Protocol):
     def hold_on(self, entry: int) -> None:
         """Count one visit of the visits for which an alert is held back."""
 
-    def due(self, now: float, limit: int, without: Collection[str] = ()) -> list[Row]:
-        """`id`, `key`, `alert`, `parcel`, `tries`, `body` of alerts to be sent now, oldest first.
+    def claim(self, receiver: str) -> bool:
+        """Become the only one who delivers to a receiver, among all machines; False if another one is."""
 
-        `without` names rules whose alerts are left out.
+    def unclaim(self, receiver: str) -> None:
+        """Let others deliver to it."""
+
+    def first_of_pages(self, receiver: str, now: float, limit: int, *, fewest_tries: bool = False) -> list[Row]:
+        """The first waiting entry of each page if it is due, oldest first, or those with the fewest tries first.
+
+        `id`, `key`, `alert`, `page`, `parcel`, `tries`, `body`.
         """
+
+    def due(self, receiver: str, now: float, limit: int, latest: float) -> list[Row]:
+        """All waiting entries that are due, oldest first; none is due in more than `latest` seconds."""
+
+    def hurry(self, receiver: str, now: float) -> None:
+        """Make all waiting entries due."""
 
     def set_parcel(self, entries: Iterable[int], parcel: str) -> None:
         """Record which alerts are sent together."""
 
     def set_sent(self, entries: Iterable[int], at: float) -> None:
-        """Record a delivery; one transaction."""
+        """Record a delivery."""
 
-    def set_failed(self, entries: Iterable[int], state: OutboxState, tries: int, due: float, error: str) -> None:
-        """Record a failed attempt; one transaction."""
+    def set_failed(self, entry: int, state: OutboxState, tries: int, due: float, error: str) -> None:
+        """Record a failed attempt."""
+
+    def remove(self, entries: Collection[int]) -> None:
+        """Delete entries that were delivered and that nobody reads again."""
+
+    def remove_skipped(self, receiver: str, page: int, before: int, *, parked: bool) -> None:
+        """Delete the entries of a page before this one that were dropped, and with `parked` those that are parked."""
+
+    def first_skipped(self, receiver: str, page: int, before: int) -> Row | None:
+        """The first entry of a page before this one that is parked or was dropped."""
+
+    def remove_receiver(self, receiver: str) -> None:
+        """Delete all entries of a receiver."""
+
+    def drop_waiting(self, receivers: Collection[str]) -> None:
+        """Drop the waiting alerts of all other rules than these."""
+
+    def parked(self, receivers: Collection[str], limit: int, after: int = -1) -> list[Row]:
+        """Parked entries with larger numbers, of these receivers or of all, oldest first."""
+
+    def unpark(self, entries: Collection[int], state: OutboxState, due: float) -> int:
+        """Give parked entries another state; returns how many were parked."""
 
     def next_due(self) -> float | None:
-        """When the next alert is to be sent."""
+        """When the next entry is to be sent."""
 
-    def count_waiting(self) -> int:
-        """The number of alerts to be sent."""
+    def counts(self) -> list[tuple[str, int, int]]:
+        """Receiver, state and number of the entries that wait or are parked."""
+
+    def oldest_waiting(self, receiver: str) -> Row | None:
+        """The oldest entry that waits."""
+
+    def last_error(self, receiver: str) -> str:
+        """Why the oldest entry that failed and is to be sent again has failed; empty without one."""
 
     def remove_done(self, created_before: float) -> None:
-        """Delete old alerts that were sent, dropped or given up."""
+        """Delete old alerts that do not wait."""
 
     def newest(self, limit: int, before: int) -> list[Row]:
         """The newest alerts with numbers below `before`, newest first."""
@@ -173,8 +216,8 @@ class SubscriptionTable(Protocol):
     def public(self) -> list[Row]:
         """All subscriptions without their secrets, by topic."""
 
-    def due(self, now: float) -> list[Row]:
-        """Subscriptions to be renewed now."""
+    def due(self, now: float, longest: float = math.inf) -> list[Row]:
+        """Subscriptions to be renewed now, and those to be renewed later than after the `longest` wait."""
 
     def put(self, row: Row) -> None:
         """Write a subscription; columns that are not given get their initial values."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -21,8 +22,9 @@ class MarkTable(Protocol):
     def fulfil(self, pages: Iterable[int]) -> None:
         """Remove the requests for pages."""
 
-    def pages_not_tried_since(self, site: int, page: int | None, at: float) -> list[int]:
-        """Downloaded visitable pages of a site (or one page of it) whose last attempt was before a time."""
+    def pages_not_tried_since(self, site: int, page: int | None, at: float, now: float = math.inf) -> list[int]:
+        """Downloaded visitable pages of a site (or one page of it) whose last attempt was before a time, or after
+        `now`: the clock was wrong then."""
 
     def pages_to_recheck(self, site: int) -> list[int]:
         """All pages of a site that can be visited: found, live, missing, gone or moved."""

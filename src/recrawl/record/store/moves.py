@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
+from recrawl.durable_files import move_file, remove_file
 from recrawl.errors import RepositoryError, UsageError
 from recrawl.record.store import open_store, postgres_target
 from recrawl.record.store.location import DATABASE, LOCATION, store_url, write_store_url
@@ -54,7 +55,7 @@ def _move_to_postgres(folder: Path, source: SqlStore, url: str, progress: CopyPr
     write_store_url(folder, target.reference)
     if before:
         return MovedStore(rows, target.name, postgres_target(before).name)
-    (folder / DATABASE).replace(folder / _OLD)
+    move_file(folder / DATABASE, folder / _OLD)
     return MovedStore(rows, target.name, str(folder / _OLD))
 
 
@@ -65,8 +66,8 @@ def _move_to_file(folder: Path, source: SqlStore, progress: CopyProgress) -> Mov
     with closing(SqliteStore(folder / DRAFT, create=True)) as copy:
         _claim(source, copy, f"{folder / DRAFT} holds another repository: remove the file")
         rows = copy_store(source, copy, progress)
-    (folder / DRAFT).replace(folder / DATABASE)
-    (folder / LOCATION).unlink()
+    move_file(folder / DRAFT, folder / DATABASE)
+    remove_file(folder / LOCATION)
     return MovedStore(rows, str(folder / DATABASE), postgres_target(before).name)
 
 

@@ -55,7 +55,13 @@ class Store(Protocol):
         """Write from now on only while this lease is not taken over; then `LeaseLost`, and nothing is written."""
 
     def commit(self, batch: Batch, warcs: Iterable[tuple[int, str, int]]) -> None:
-        """Record a batch: all of it or nothing, durable on return. `warcs` are number, name and length of files."""
+        """Record a batch: all of it or nothing, durable on return. `warcs` are number, name and length of files.
+
+        `RefusedRows` if a value of the batch is none that the database can hold.
+        """
+
+    def refusal(self, batch: Batch) -> str:
+        """Why the database would refuse a batch; empty if it would not. Nothing is recorded."""
 
     def transaction(self) -> AbstractContextManager[None]:
         """Commit at the end of the `with` block, or roll back if it raises."""

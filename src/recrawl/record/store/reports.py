@@ -83,6 +83,16 @@ class SummaryTable(Protocol):
 class Reports(Protocol):
     """Queries for people over pages and visits."""
 
+    def archived(self, since: Sequence[float]) -> list[Row]:
+        """`site` (its origin; none for page requisites), `kind`, `records`, `bytes`, and `later`, of archive records.
+
+        `later` are the bytes of those recorded at each of these times or after it. Records that are no version,
+        requisite or screenshot are left out: they are known by the length of the files alone.
+        """
+
+    def recent(self, since: float) -> Row:
+        """`visits` and `pages`: of all, the shares recorded since a time; `first`: when the first crawl began."""
+
     def cycles(self, limit: int) -> list[Row]:
         """The newest cycles with counts of their outcomes."""
 
@@ -136,6 +146,9 @@ class Listings(Protocol):
 
     def deliveries_after(self, visit: int, site: str, limit: int) -> list[Row]:
         """The same with `page` and `version`."""
+
+    def delivery(self, visit: int) -> Row | None:
+        """The update that a visit found, with `page` and `version`."""
 
     def deliveries(self, visit: int, site: str) -> int:
         """The number of updates that were recorded after a visit."""

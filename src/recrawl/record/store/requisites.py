@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -23,8 +24,13 @@ class RequisiteTable(Protocol):
     def waiting(self, limit: int) -> list[RequisiteRow]:
         """Requisites that were never requested: stylesheets first, then the oldest."""
 
-    def due(self, requisites: Iterable[int], checked_before: float, failed_before: float) -> list[int]:
-        """Those of the requisites that were last requested before a time; for those that failed, another time."""
+    def due(
+        self, requisites: Iterable[int], checked_before: float, failed_before: float, now: float = math.inf
+    ) -> list[int]:
+        """Those of the requisites that were last requested before a time; for those that failed, another time.
+
+        Also those that were requested after `now`: the clock was wrong then.
+        """
 
     def of_pages(self, pages: Iterable[int]) -> dict[int, tuple[int, bytes]]:
         """Level and packed numbers of the requisites of each page; without those where they were never looked for."""

@@ -5,6 +5,7 @@ Where a method takes page numbers, it accepts any number of them in one query.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
@@ -76,6 +77,42 @@ class PageTable(Protocol):
     def book_columns(self) -> Columns:
         """The columns of the book, in the order of page numbers; a missing time is -inf."""
 
+    def copy_columns(self) -> Columns:
+        """What groups of copies are made of, in the order of page numbers: `key`, `site`, `stored`, `digest` and
+        `sketch` (bytes), `claim`, `same_as` (0 for a page that stands for itself), `listed`, `secure`, `length`,
+        `last_visit`, `last_change`."""
+
+    def has_copies(self) -> bool:
+        """Whether any page is a copy of another."""
+
+    def representatives(self) -> tuple[Ints, Ints]:
+        """The copies, and the keys of the URLs of the pages that they are copies of."""
+
+    def representative_of(self, pages: Iterable[int]) -> dict[int, int]:
+        """Of those that are copies, the page that each is a copy of."""
+
+    def copies_of(self, pages: Iterable[int]) -> dict[int, list[str]]:
+        """The URLs of the copies of pages, shortest first."""
+
+    def with_query(self) -> Iterator[tuple[str, int]]:
+        """The URLs of live pages with a query, each with the key of the URL that stands for its group."""
+
+    def groups_of(self, keys: Iterable[int]) -> dict[int, int]:
+        """Of the live pages with these URL keys, the keys of the URLs that stand for their groups."""
+
+    def groups(self, site: str, limit: int) -> list[Row]:
+        """`url` and `copies` (their number) of pages that stand for groups, of a site (an origin) or of all if empty;
+        the largest groups first."""
+
+    def set_copies(self, same_as: Iterable[tuple[int, int]]) -> None:
+        """Set of pages whose copies they are, by the key of its URL; 0 for one that no longer is; one transaction."""
+
+    def unsketched(self, limit: int) -> list[tuple[int, int]]:
+        """Live pages whose content was never looked at for copies, and their newest versions; the first ones."""
+
+    def set_sketches(self, rows: Iterable[tuple[bytes, int, int]]) -> None:
+        """Set sketch and claim of pages; one transaction."""
+
     def priors(self) -> Float32s:
         """The change priors of pages (see `compare.change_prior`), NaN where there is none; by page number."""
 
@@ -132,9 +169,9 @@ class PageTable(Protocol):
     def absent(self) -> Columns:
         """`id`, `site`, `given` (by the user), `failures`, `last_try` of pages that are gone or have moved."""
 
-    def revive(self, moved_before: float) -> None:
+    def revive(self, moved_before: float, now: float = math.inf) -> None:
         """Make pages visitable again that a sitemap lists although they are gone or have moved, or that moved before
-        this time."""
+        this time, or after `now`: the clock was wrong then."""
 
     def check_now(self, pages: Iterable[int]) -> None:
         """Make those of the pages due for a check that are gone or have moved."""
@@ -206,7 +243,10 @@ class VisitTable(Protocol):
         """`page`, `cycle`, `at`, `changed` of a site's newest successful visits, oldest first."""
 
     def after(self, visit: int, limit: int) -> list[Row]:
-        """`id`, `page`, `at`, `outcome`, `version`, `url` of the visits after this one, in order."""
+        """`id`, `page`, `at`, `outcome`, `version`, `copy`, `url` of the visits after this one, in order."""
+
+    def tell_once(self, first: int, copies: Iterable[int], others: Iterable[int]) -> None:
+        """Of the visits from this number on tell nothing of those to `copies`, and tell those to `others`."""
 
     def before(self, visit: int, count: int) -> int:
         """The visit that was recorded so many visits before this one; negative if there are fewer."""
@@ -259,7 +299,7 @@ class VersionTable(Protocol):
         """The newest version of each page with a number below this that is not gone, moved or dropped, by page."""
 
     def new_links(self, before: float, below: int) -> NDArray[np.void]:
-        """`page` and `links` (number of new links) of versions downloaded before a time, by page, oldest first."""
+        """`page` and `links` (number of new links) of each visit that found a change before a time, by page."""
 
 
 class ScreenshotTable(Protocol):

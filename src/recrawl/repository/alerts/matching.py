@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from recrawl import plugins
+from recrawl.errors import RecrawlError
 from recrawl.model import Outcome, State
 from recrawl.repository.alerts.outbox import Outbox, VisitMatches
-from recrawl.repository.alerts.rules import Update, applies, matching_quote, payload
+from recrawl.repository.alerts.rules import Update, applies, counts_for, matching_quote, payload
+from recrawl.repository.delivery.engine import described
 from recrawl.repository.reader import Reader
 from recrawl.settings import Alert
 
@@ -26,31 +29,39 @@ def match_visits(repo: Reader, rules: tuple[Alert, ...], now: float) -> tuple[li
     rows = repo.storage.store.visits.after(outbox.matched_up_to(-1), _BATCH)
     if not rows:
         return [], False
-    visits = [_matches(repo, row, rules) for row in rows if row["outcome"] != Outcome.FAILED]
+    visits = [_matches(repo, row, rules) for row in rows if row["outcome"] != Outcome.FAILED and not row["copy"]]
     added = outbox.put(visits, rows[-1]["id"], now)
     return [body for visit in visits for _, _, body in visit.found] if added else [], len(rows) == _BATCH
 
 
 def _matches(repo: Reader, row: dict[str, Any], rules: tuple[Alert, ...]) -> VisitMatches:
     outcome = _OUTCOMES[row["outcome"]]
-    if not rules or outcome == "unchanged":
+    if outcome == "unchanged":  # a new version may still count for a rule with a level of its own
+        rules = tuple(rule for rule in rules if rule.change)
+    if not rules:
         return VisitMatches(row["page"], None, [])
     if outcome == "gone" and repo.storage.store.pages.get(row["page"]).state.state == State.DROPPED:
         return VisitMatches(row["page"], None, [])  # the user who removes a page need not be told
     update = _update(repo, row, outcome)
-    found = []
-    for rule in rules:
-        if applies(rule, update):
-            quote = matching_quote(rule, update, repo)
-            if quote is not None:
-                found.append((rule, update, payload(rule, update, quote)))
-    return VisitMatches(row["page"], update.version.digest if update.version is not None else None, found)
+    if outcome == "unchanged" and update.version is None:
+        return VisitMatches(row["page"], None, [])
+    digest = update.version.digest if update.version is not None else None
+    applying = [rule for rule in rules if applies(rule, update)]
+    try:
+        quotes = {rule: matching_quote(rule, update, repo) for rule in applying if counts_for(rule, update, repo)}
+    except (*plugins.ERRORS, MemoryError, RecrawlError) as error:  # of one page: the others are matched
+        found = [(rule, update, payload(rule, update, "")) for rule in applying]
+        return VisitMatches(row["page"], digest, found, f"cannot be matched: {described(error)}")
+    found = [(rule, update, payload(rule, update, quote)) for rule, quote in quotes.items() if quote is not None]
+    return VisitMatches(row["page"], digest, found)
 
 
 def _update(repo: Reader, row: dict[str, Any], outcome: str) -> Update:
     versions = repo.storage.store.versions
     version = versions.get(row["version"]) if outcome != "gone" and row["version"] >= 0 else None
-    changed = version is not None and outcome == "changed"
+    if outcome == "unchanged" and version is not None and version.at != row["at"]:
+        version = None  # an earlier visit made it
+    changed = version is not None and outcome in ("changed", "unchanged")
     return Update(
         visit=row["id"],
         page=row["page"],

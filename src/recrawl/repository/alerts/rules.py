@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
+from recrawl.compare.common_ends import split_texts
+from recrawl.compare.divergence import split_distance
+from recrawl.compare.levels import Differences, parse_level, stored_level
 from recrawl.compare.noise.filters import Noise
 from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.encoding import decode
-from recrawl.crawl.visits.stored_text import header, read_lines
+from recrawl.crawl.visits.stored_text import header, read_lines, read_text
+from recrawl.discover.links import LinkReader
+from recrawl.discover.page_headers import header_links
 from recrawl.discover.scope import Patterns
 from recrawl.discover.urls import origin
 from recrawl.errors import DamagedRecord, Unreadable, UsageError
@@ -25,6 +31,7 @@ OUTCOMES = ("changed", "new", "gone")
 _MAX_TEXT = 200_000
 """Characters of added text that are searched."""
 _MAX_QUOTE = 300
+_MAX_ALERTS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,8 @@ def check_rule(rule: Alert) -> None:
         raise UsageError(f"invalid divergence {rule.divergence:g}; use a share from 0 to 1")
     if not 0 <= rule.significance <= 1:
         raise UsageError(f"invalid significance {rule.significance:g}; use a probability from 0 to 1")
+    if rule.change:
+        parse_level(rule.change)
     unknown = [name for name in rule.outcomes if name not in OUTCOMES]
     if unknown:
         raise UsageError(f"unknown outcome '{unknown[0]}'; use {', '.join(OUTCOMES)}")
@@ -68,15 +77,30 @@ def check_rule(rule: Alert) -> None:
         raise UsageError(f"invalid target '{rule.target}'; use 'feed', the https:// URL of a webhook or an Apprise URL")
 
 
+def with_rule(before: tuple[Alert, ...], name: str, target: str, conditions: Mapping[str, Any]) -> tuple[Alert, ...]:
+    """The rules with this one, which replaces one of its name; without a secret it keeps that."""
+    values: dict[str, Any] = {key: value for key, value in conditions.items() if value is not None}
+    old = next((rule for rule in before if rule.name == name), None)
+    rule = Alert(name, target, **{**values, "outcomes": tuple(values.get("outcomes", ()))})
+    if "secret" not in values and old is not None:
+        rule = replace(rule, secret=old.secret)
+    check_rule(rule)
+    if old is None and len(before) >= _MAX_ALERTS:
+        raise UsageError(f"the limit is {_MAX_ALERTS} alerts; delete one first")
+    return tuple(rule if row is old else row for row in before) if old else (*before, rule)
+
+
 def applies(rule: Alert, update: Update) -> bool:
     """Return whether a rule applies to an update, as far as that is known without reading the page."""
     if rule.site and origin(update.url) != origin(seed_url(rule.site)):
         return False
     if rule.path and not Patterns((rule.path,)).match(update.url):
         return False
-    if update.outcome not in (rule.outcomes or OUTCOMES):
+    # A rule with a level of its own looks at every new version, whatever counts as a change of the site.
+    outcome = "changed" if rule.change and update.outcome == "unchanged" else update.outcome
+    if outcome not in (rule.outcomes or OUTCOMES):
         return False
-    if update.outcome != "changed":
+    if outcome != "changed":
         return True
     if update.significance is not None and update.significance < rule.significance:
         return False
@@ -108,12 +132,48 @@ def matching_quote(rule: Alert, update: Update, repo: Reader) -> str | None:
     return added[:_MAX_QUOTE]
 
 
+def counts_for(rule: Alert, update: Update, repo: Reader) -> bool:
+    """Return whether an update is a change by the rule's own level; without one, and for new and gone pages, it is."""
+    if not rule.change or update.outcome not in ("changed", "unchanged"):
+        return True
+    level, after, before = stored_level(rule.change), update.version, update.before
+    if after is None or not (after.changed or level.of_links):
+        return False
+    noise = repo.noise_filter(origin(update.url))
+    differs = Differences(
+        content=None if after.content is None else bool(after.content),
+        significant=None if after.significant is None else bool(after.significant),
+        divergence=after.divergence,
+        new_links=after.new_links,
+    )
+    if before is not None and (level.queries or level.kind in ("words", "out-link") or level.plugin):
+        try:
+            old, new = repo.storage.body(before), repo.storage.body(after)
+            texts = [read_text(body, headers, noise) for _, headers, body in (old, new)]
+            links = [_links(body, headers, update.url) for _, headers, body in (old, new)]
+        except (OSError, ValueError, KeyError, Unreadable, DamagedRecord):
+            return False
+        differs = replace(
+            differs,
+            words=split_distance(split_texts(*texts))[0],
+            relevance=level.differs_in_relevance(*texts),
+            out_links=len(links[1] - links[0]),
+        )
+    return level.counts(differs)
+
+
+def _links(body: bytes, headers: tuple[tuple[str, str], ...], url: str) -> set[str]:
+    """Return the targets of the links of a page."""
+    tree = parse(decode(body, header(headers, "content-type")).text)
+    return set(LinkReader().read(tree, url, header_links(headers).refreshes).urls)
+
+
 def payload(rule: Alert, update: Update, quote: str) -> dict[str, Any]:
     """Return an update in the form in which it is sent."""
     return {
         "alert": rule.name,
         "url": update.url,
-        "outcome": update.outcome,
+        "outcome": "changed" if update.outcome == "unchanged" else update.outcome,
         "at": update.at,
         "title": update.title,
         "divergence": update.divergence,
@@ -151,4 +211,4 @@ def _selected_text(repo: Reader, row: VersionRow | None, selector: str) -> list[
     except DamagedRecord:
         return []
     tree = parse(decode(body, header(headers, "content-type")).text)
-    return [" ".join(node.text(separator=" ").split()) for node in tree.css(selector)]
+    return [" ".join(" ".join(node.strings).split()) for node in tree.select(selector)]

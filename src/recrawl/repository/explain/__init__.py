@@ -5,5 +5,6 @@ plans.py       the plan of the next cycle
 prediction.py  how likely a page has changed
 rates.py       change rates
 anchors.py     anchors of sites, and change by depth
+copies.py      pages with several URLs, and what was learned from them
 noise.py       proposals for noise filters, and previews
 """

@@ -23,7 +23,7 @@ from recrawl.record.store.location import shards_of
 from recrawl.repository.lookup import origin_of, page_of
 from recrawl.repository.opening import load
 from recrawl.repository.results.values import Row
-from recrawl.settings import write_value
+from recrawl.settings import changing, write_value
 
 _RUNNERS_UP = 5
 
@@ -58,8 +58,9 @@ def keep_named(storage: Storage, site: str, name: str) -> str:
         raise UsageError("name the site whose anchor is to be detected: recrawl anchor SITE --auto")
     if url and origin(url) != where:
         raise UsageError(f"{url} is not a page of {where}")
-    others = [other for other in load(storage.folder)["anchors"] if origin(other) != where]
-    write_value(storage.folder / SETTINGS, "anchors", [*others, *([url] if url else [])])
+    with changing(storage.folder / SETTINGS):
+        others = [other for other in load(storage.folder)["anchors"] if origin(other) != where]
+        write_value(storage.folder / SETTINGS, "anchors", [*others, *([url] if url else [])])
     return where
 
 

@@ -48,7 +48,7 @@ class Prediction:
     """Title, bytes, versions and kind of its changes."""
 
     def as_dict(self) -> Row:
-        """As `recrawl predict --json` prints it."""
+        """As `recrawl why --chance --json` prints it."""
         row = asdict(self)
         return {"url": row.pop("url"), "state": row.pop("state"), "at": iso(row.pop("time").timestamp()), **row}
 
@@ -170,7 +170,7 @@ def history(forecast: Row) -> list[str]:
         return []
     if not own["compared"]:
         return [f"History: visited once, {stamp(_seconds(own['first']))}."]
-    interval = f"80 % interval: {100 * own['low']:.0f}–{100 * own['high']:.0f} % per visit"  # noqa: RUF001
+    interval = f"80 % interval: {100 * own['low']:.0f}–{100 * own['high']:.0f} % per visit"
     last = f", last {stamp(_seconds(own['last_change']))}" if own["last_change"] else ""
     return [f"History: {count(own['changes'], 'change')} at {count(own['compared'], 'later visit')}{last}; {interval}."]
 

@@ -56,7 +56,7 @@ class Rate:
     """When a page has changed with a probability of 50 %, by its rate alone."""
 
     def as_dict(self) -> Row:
-        """As `recrawl rates --json` prints it."""
+        """As `recrawl why --rate --json` prints it."""
         row = asdict(self)
         pages, together, even = row.pop("pages"), row.pop("together"), iso(row.pop("even_chance_by"))
         if pages is None:
@@ -78,7 +78,7 @@ class PageRate:
     """Changes per day by estimator."""
 
     def as_dict(self) -> Row:
-        """As `recrawl rates URL --json` prints it."""
+        """As `recrawl why --rate URL --json` prints it."""
         return {
             **self.rate.as_dict(),
             "last_visit": iso(self.last_visit),

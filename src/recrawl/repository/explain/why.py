@@ -22,7 +22,7 @@ from recrawl.repository.explain.prediction import estimator
 from recrawl.repository.lookup import page_of
 from recrawl.repository.opening import options_of
 from recrawl.repository.results.values import Explanation
-from recrawl.repository.results.words import count, percent
+from recrawl.repository.results.words import count, held_text, percent
 from recrawl.repository.seed_rules import seed_url
 from recrawl.settings import Settings, period_of
 from recrawl.times import span, stamp
@@ -70,7 +70,16 @@ def reasons(
     """
     store = repository.store
     moved = store.pages.get(page["target"])[0] if page["target"] >= 0 else ""
+    stands = store.pages.representative_of([page["id"]]).get(page["id"])
+    also = store.pages.copies_of([page["id"]]).get(page["id"], [])
     sentences = [f"{_STATES[page['state']]}{f' It redirects to {moved}.' if moved else ''}"]
+    if stands is not None:
+        sentences.append(
+            f"It is a copy of {store.pages.get(stands).url}, which is visited in its place; this URL is visited when "
+            "that page has changed, and once a month."
+        )
+    elif also:
+        sentences.append(f"It stands for {count(len(also), 'other URL')} with the same page, such as {also[0]}.")
     visits = store.reports.visits_of_page(page["id"], limit=1)
     sentences += _last_visit(visits)
     sentences += _last_cycle(repository, page, visits)
@@ -132,6 +141,8 @@ def _last_cycle(repository: Storage, page: dict[str, Any], visits: list[dict[str
         return [f"{name} its server had asked for a pause (Retry-After)."]
     if most is not None and spent["of_site"] >= most:
         return [f"{name} its site had reached its limit of {most:,} visits."]
+    if page["site"] in limits.held and spent["of_site"] >= limits.held[page["site"]][1]:
+        return [f"{name} {held_text('its site', *limits.held[page['site']])}."]
     if spent["received"] + max(page["size"], spent["received"] / max(1, spent["visits"])) > limits.bytes:
         return [f"{name} its limit of {limits.bytes / 1e6:,.1f} MB was used up."]
     if cycle.finished is None:
@@ -194,6 +205,9 @@ def _next_cycle(
         return f"{no} its server asked for a pause until {stamp(until)}."
     if numbers["site_most"] is not None and numbers["site_planned"] >= numbers["site_most"]:
         return f"{no} its site is limited to {numbers['site_most']:,} visits, and as many of its pages rank higher."
+    held = plan.allowance.held.get(int(plan.book.site[page["id"]]))
+    if held is not None and numbers["site_planned"] >= held[1]:
+        return f"{no} {held_text('its site', *held)}."
     if numbers["place"] is None:
         return f"The next cycle ({name}) would not choose it: by the policy's rule it is not due yet."
     if len(plan.pages) < numbers["budget"] and plan.allowance.bytes < math.inf:

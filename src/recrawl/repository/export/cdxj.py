@@ -50,22 +50,26 @@ def timestamp(at: float) -> str:
 def write(captures: Iterable[Capture], file: Path) -> int:
     """Write the index of captures; returns the number of lines."""
     lines = 0
-    with tempfile.TemporaryDirectory(dir=file.parent, prefix=".cdxj-") as scratch, file.open("w") as out:
-        for text in in_order((line(capture) for capture in captures if capture.replayed), Path(scratch)):
+    with file.open("w") as out:
+        for text in in_order((line(capture) for capture in captures if capture.replayed), file.parent):
             out.write(text)
             lines += 1
     return lines
 
 
 def in_order(lines: Iterable[str], scratch: Path) -> Iterator[str]:
-    """The lines sorted by their bytes; runs of them wait in files, so memory does not grow with their number."""
-    rest, runs = iter(lines), 0
-    while run := sorted(islice(rest, _RUN)):
-        with (scratch / str(runs)).open("w") as file:
-            file.writelines(run)
-        runs += 1
+    """The lines sorted by their bytes; runs of them wait in files, so memory does not grow with their number.
+
+    The files are in the folder `scratch` but have no names there: they go with the process.
+    """
+    rest = iter(lines)
     with ExitStack() as opened:
-        yield from heapq.merge(*(opened.enter_context((scratch / str(run)).open()) for run in range(runs)))
+        runs = []
+        while run := sorted(islice(rest, _RUN)):
+            runs.append(opened.enter_context(tempfile.TemporaryFile("w+", dir=scratch)))
+            runs[-1].writelines(run)
+            runs[-1].seek(0)
+        yield from heapq.merge(*runs)
 
 
 def _key(url: str) -> str:

@@ -9,11 +9,11 @@ any other            a list of URLs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
+from recrawl.durable_files import replacing
 from recrawl.errors import UnknownName, UsageError
 from recrawl.extras import pq
 from recrawl.record.captures import captures
@@ -34,11 +34,15 @@ def write(
         raise UsageError(f"there is no folder {file.parent}")
     if table is not None and file.suffix != ".parquet":
         raise UsageError(f"--table writes Parquet: use a name that ends in .parquet instead of {file.name}")
-    with _complete(file) as part:
+    begin = float("-inf") if since is None else seconds(since, repository.now())
+    storage = repository.storage
+    if file.suffix == ".parquet" and table is None:
+        from recrawl.repository.export import histories  # lazy: loads pyarrow
+
+        return histories.write(storage, file, begin, left_out)
+    with replacing(file) as part:
         if table is not None:
             return _table(repository, table, since, part)
-        begin = float("-inf") if since is None else seconds(since, repository.now())
-        storage = repository.storage
         if file.suffix == ".wacz":
             versions = repository.versions(since=since)
             return wacz.write(storage, captures(storage, begin), versions, part, repository.now())
@@ -46,22 +50,7 @@ def write(
             return warc.write(storage, captures(storage, begin), part)
         if file.suffix == ".cdxj":
             return cdxj.write(captures(storage, begin), part)
-        if file.suffix == ".parquet":
-            from recrawl.repository.export import histories  # lazy: loads pyarrow
-
-            return histories.write(storage, part, begin, left_out)
         return _list(repository, begin, part)
-
-
-@contextmanager
-def _complete(file: Path) -> Iterator[Path]:
-    """A file beside it that takes its name at the end, and is removed after a failure."""
-    part = file.with_name(file.name + ".part")
-    try:
-        yield part
-        part.replace(file)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _table(repository: Reader, table: Table, since: When | None, file: Path) -> int:

@@ -64,15 +64,13 @@ def write(
 ) -> int:
     """Write a WACZ file; returns the number of captures in its index."""
     with (
-        tempfile.TemporaryDirectory(dir=file.parent, prefix=".wacz-") as scratch,
+        tempfile.TemporaryFile("w+", dir=file.parent) as lines,
         zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as out,
     ):
         package, blocks = _Package(out, storage.store.warcs.total_bytes()), _Blocks()
-        lines = Path(scratch) / "lines"
-        with lines.open("w") as unsorted:
-            package.add(f"archive/{_WARC}", _records(storage, captures, unsorted))
-        with lines.open() as unsorted:
-            package.add("indexes/index.cdx.gz", blocks.members(cdxj.in_order(unsorted, Path(scratch))))
+        package.add(f"archive/{_WARC}", _records(storage, captures, lines))
+        lines.seek(0)
+        package.add("indexes/index.cdx.gz", blocks.members(cdxj.in_order(lines, file.parent)))
         package.add("indexes/index.idx", (text.encode() for text in blocks.index()))
         package.add("pages/pages.jsonl", _pages(versions))
         _describe(out, package.resources, created)

@@ -16,9 +16,11 @@ from recrawl.discover.urls import canonical, origin
 from recrawl.errors import RecrawlError
 from recrawl.fetch.fetcher import FetchLimits, Request
 from recrawl.fetch.http import fetch_one
+from recrawl.fetch.retry_after import MAX_RETRY_AFTER
 from recrawl.model import Answer
 from recrawl.record.store import Store
 from recrawl.repository.reader import Reader
+from recrawl.times import elapsed, remaining
 
 _VALID_SECONDS = DAY
 """How long a file that holds the key is trusted."""
@@ -65,14 +67,14 @@ def _verify_file(repo: Reader, claim: KeyClaim, place: str) -> None:
         return  # the repository has no page of this site, so its URLs are not accepted anyway
     mark = hashlib.sha256(claim.key.encode()).hexdigest()
     kept = store.key_proofs.get(claim.host, mark, place)
-    if kept and kept["at"] <= now < kept["again"]:
+    if kept and 0.0 <= elapsed(kept["at"], now) < kept["again"] - kept["at"]:
         good, detail = bool(kept["good"]), kept["detail"]
     else:
         _check_rate(store, claim.host, now)
-        if held_until > now:
+        if remaining(held_until, now, MAX_RETRY_AFTER):
             raise KeyRefused("held", "The host asked us to back off; try again later.")
-        private = options.of_site(site_origin).allow_private
-        answer = fetch_one(Request(place, allow_private=private), agent=options.agent, limits=_LIMITS)
+        private = options.of_site(site_origin).private
+        answer = fetch_one(Request(place, private=private), agent=options.agent, limits=_LIMITS)
         good, detail, lasts = _verdict(answer, claim.key)
         proof = {"host": claim.host, "key": mark, "location": place, "at": now}
         store.key_proofs.put({**proof, "good": int(good), "again": now + lasts, "detail": detail})

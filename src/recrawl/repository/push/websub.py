@@ -20,12 +20,14 @@ from recrawl.errors import NotKnown, UsageError
 from recrawl.repository.outgoing import NotSent, post
 from recrawl.repository.reader import Reader
 from recrawl.settings import Settings
-from recrawl.times import stamp
+from recrawl.times import remaining, stamp
 
 LEASE = 10 * 86400
 """Requested lease, in seconds."""
 RENEW_AFTER = 0.7
 """Share of the lease after which a renewal is requested."""
+_LONGEST = 90 * 86400
+"""The longest lease that is used: a later end is one of a clock that was wrong."""
 _MIN_INTERVAL = 60.0
 """Least seconds between two requests to a hub, however short the lease."""
 _FIRST_RETRY = 300.0
@@ -35,7 +37,7 @@ _MAX_ERROR = 300
 
 def active(row: dict[str, Any], now: float) -> bool:
     """Return whether the hub has confirmed the subscription and its lease has not expired."""
-    return bool(row["state"] == "active" and row["expires"] > now)
+    return bool(row["state"] == "active" and remaining(row["expires"], now, _LONGEST))
 
 
 def subscriptions(repo: Reader) -> list[dict[str, Any]]:
@@ -54,7 +56,7 @@ def subscription_problems(repo: Reader) -> list[str]:
             found.append(
                 f"The hub {row['hub']} does not renew the subscription to {row['topic']} ({until}): {row['error']}."
             )
-        elif row["state"] == "active" and row["expires"] <= now:
+        elif row["state"] == "active" and not active(row, now):
             found.append(f"The subscription to {row['topic']} has expired: subscribe again.")
     return found
 
@@ -81,6 +83,7 @@ def verify_intent(repo: Reader, name: str, query: Mapping[str, str]) -> str:
 def confirm(repo: Reader, name: str, lease: int) -> None:
     """Store that the hub confirmed the subscription for `lease` seconds."""
     now = repo.now()
+    lease = min(lease, _LONGEST)
     repo.storage.store.subscriptions.confirm(name, now + lease, now + max(_MIN_INTERVAL, lease * RENEW_AFTER))
 
 
@@ -122,7 +125,7 @@ def unsubscribe(repo: Reader, name: str, base: str) -> dict[str, Any]:
 
 def due_renewals(repo: Reader) -> list[dict[str, Any]]:
     """Return the subscriptions whose renewal is due; pass each to `begin_renewal`, then to `request_renewal`."""
-    return repo.storage.store.subscriptions.due(repo.now())
+    return repo.storage.store.subscriptions.due(repo.now(), _LONGEST)
 
 
 def begin_renewal(repo: Reader, row: dict[str, Any]) -> None:

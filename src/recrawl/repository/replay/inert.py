@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from turbohtml import Document, Element
 
 from recrawl.discover.requisites import absolute, base_of, with_srcset_urls
 from recrawl.discover.stylesheets import with_urls
@@ -32,20 +32,18 @@ _PREFIX = "recrawl-archive:"
 """Stands for the address of the archive in cached stylesheets."""
 
 
-def inert_page(tree: LexborHTMLParser, url: str, prefix: str) -> None:
+def inert_page(tree: Document, url: str, prefix: str) -> None:
     """Make a parsed page at `url` inert; `prefix` and a URL are the address of that URL in the archive."""
     base = base_of(tree, url)
-    for node in tree.css(_REMOVED):
-        node.decompose()
-    for node in tree.css("noscript"):
-        node.unwrap()  # scripts are off: what is meant for that case is shown
-    for node in tree.css("link"):
-        if not _KEPT_LINKS & set((node.attributes.get("rel") or "").lower().split()):
+    tree.remove(_REMOVED)
+    tree.strip_tags("noscript")  # scripts are off: what is meant for that case is shown
+    for node in tree.find_all("link"):
+        if not _KEPT_LINKS & set((node.attr("rel") or "").lower().split()):
             node.decompose()
-    for node in tree.css("*"):
+    for node in tree.iter_elements():
         _clean(node, base, prefix)
-    for node in tree.css("style"):
-        node.inner_html = _safe_in_style(inert_stylesheet(node.text(), base, prefix))
+    for node in tree.find_all("style"):
+        node.set_text(_safe_in_style(inert_stylesheet(node.text, base, prefix)))
 
 
 def inert_stylesheet(css: str, url: str, prefix: str, *, inline: bool = False) -> str:
@@ -67,10 +65,11 @@ def _neutral(css: str, url: str, inline: bool) -> str:
     return with_urls(css, replace, inline=inline)
 
 
-def _clean(node: LexborNode, base: str, prefix: str) -> None:
+def _clean(node: Element, base: str, prefix: str) -> None:
     """Remove or replace the attributes of an element."""
-    attributes, tag = node.attrs, (node.tag or "").lower()
-    for name, value in dict(node.attributes).items():
+    attributes, tag = node.attrs, node.tag.lower()
+    for name in list(attributes):
+        value = node.attr(name)
         written = (value or "").strip()
         replaced: str | None = value or ""
         if name.startswith("on"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from turbohtml import Document, Element, Text
 
 from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.encoding import decode
@@ -24,7 +24,10 @@ _MAX_REDIRECTS = 6
 _PLAIN = "text/plain; charset=utf-8"
 _MARK = "data-recrawl-mark"
 _RULE = f'[{_MARK}="%s"]{{background:%s!important;outline:2px solid %s!important;color:#000!important}}'
-_STYLE = f"<style>{_RULE % ('added', '#c9f2d4', '#1d7a3c')}{_RULE % ('removed', '#ffd9d6', '#b3261e')}</style>"
+FIRST_CHANGE = "recrawl-first-change"
+"""Id of the place where two versions of a page first differ."""
+_PLACE = f"#{FIRST_CHANGE}{{scroll-margin-top:25vh!important}}"
+_STYLE = f"<style>{_PLACE}{_RULE % ('added', '#c9f2d4', '#1d7a3c')}{_RULE % ('removed', '#ffd9d6', '#b3261e')}</style>"
 _SILENT = frozenset({"script", "style", "title", "noscript", "template", "textarea"})
 
 
@@ -47,7 +50,9 @@ def show(repo: Reader, version: int, url: str, prefix: str, *, against: int | No
         raise NotKnown(f"there is no version {version}")
     page = store.pages.number(key(canonical(url) or url))
     if page == row.page:
-        return _page(repo, row, url, prefix, store.versions.pick(row.page, against) if against else None, kind)
+        return _page(
+            repo, row, url, prefix, store.versions.pick(row.page, against) if against is not None else None, kind
+        )
     requisite = _requisite(repo, url)
     if requisite is not None:
         return _file(repo, requisite, row.at, prefix)
@@ -73,33 +78,77 @@ def _page(repo: Reader, row: VersionRow, url: str, prefix: str, against: Version
     place = repo.storage.store.pages.get(row.page)
     final = place.state.archived_url if row.id == place.state.version and place.state.archived_url else url
     inert_page(tree, final, prefix)
-    return Shown("text/html; charset=utf-8", ((tree.html or "") + style).encode("utf-8", "replace"))
+    return Shown("text/html; charset=utf-8", (tree.html + style).encode("utf-8", "replace"))
 
 
-def _mark_changes(tree: LexborHTMLParser, other: LexborHTMLParser, *, kind: str) -> str:
+def _mark_changes(tree: Document, other: Document, *, kind: str) -> str:
     """Mark the elements of `tree` with text that `other` lacks, as added or removed; returns the style of the marks.
 
-    Each text node counts as often as it occurs.
+    Each text node counts as often as it occurs. The place of the first difference gets the id `FIRST_CHANGE`, in both
+    pages, also where only the other one has text of its own.
     """
-    for node in tree.css(f"[{_MARK}]"):  # a page that marks itself would show changes that there are not
-        del node.attrs[_MARK]
-    left = Counter(words for _, words in _texts(other))
-    for node, words in list(_texts(tree)):
-        if left[words]:
-            left[words] -= 1
-        elif node.parent is not None:
-            node.parent.attrs[_MARK] = kind
+    for node in tree.select(f"[{_MARK}], #{FIRST_CHANGE}"):  # a page that marks itself would show what is not there
+        for name in (_MARK, "id"):
+            if node.attr(name) in (FIRST_CHANGE, "added", "removed"):
+                del node.attrs[name]
+    nodes = _texts(tree)
+    here, there = [words for _, words in nodes], [words for _, words in _texts(other)]
+    own, lost = _lacking(here, there), _lacking(there, here)
+    for place in own:
+        parent = nodes[place][0].parent
+        if isinstance(parent, Element):
+            parent.attrs[_MARK] = kind
+    places = [place for place in own[:1] + [_place_in(here, there, at) for at in lost[:1]] if place < len(nodes)]
+    at = _anchor(nodes[min(places)][0]) if places else None
+    if at is not None:
+        at.attrs["id"] = FIRST_CHANGE
     return _STYLE
 
 
-def _texts(tree: LexborHTMLParser) -> list[tuple[LexborNode, str]]:
-    """The text nodes of the body that show something, with their words."""
-    if tree.body is None:
-        return []
+def _lacking(texts: list[str], others: list[str]) -> list[int]:
+    """The places of texts that are not among the others, each counted as often as it occurs.
+
+    >>> _lacking(["a", "b", "a"], ["a", "c"])
+    [1, 2]
+    """
+    left = Counter(others)
     found = []
-    for node in tree.body.traverse(include_text=True):
-        if node.tag == "-text" and (node.parent is None or node.parent.tag not in _SILENT):
-            words = " ".join(node.text().split())
+    for place, words in enumerate(texts):
+        if left[words]:
+            left[words] -= 1
+        else:
+            found.append(place)
+    return found
+
+
+def _place_in(texts: list[str], others: list[str], at: int) -> int:
+    """The place among texts that follows what stands before a place of the others.
+
+    >>> _place_in(["a", "b", "a", "d"], ["a", "b", "a", "new", "d"], 3)
+    3
+    """
+    before = Counter(others[:at])
+    place = 0
+    for number, words in enumerate(texts):
+        if before[words]:
+            before[words] -= 1
+            place = number + 1
+    return min(place, max(0, len(texts) - 1))
+
+
+def _anchor(node: Text) -> Element | None:
+    """The closest element around a text that has no id of its own."""
+    around = (above for above in node.ancestors if isinstance(above, Element))
+    return next((above for above in around if "id" not in above.attrs), None)
+
+
+def _texts(tree: Document) -> list[tuple[Text, str]]:
+    """The text nodes of the body that show something, with their words."""
+    body = tree.find("body")
+    found = []
+    for node in body.descendants if body is not None else ():
+        if isinstance(node, Text) and not (isinstance(node.parent, Element) and node.parent.tag in _SILENT):
+            words = " ".join(node.data.split())
             if words:
                 found.append((node, words))
     return found

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from recrawl.crawl.reports.figures import NOTHING, band, stored
+from recrawl.repository.delivery.parked import numbers_by_receiver, parked_problems
 from recrawl.repository.push import receiving
 from recrawl.repository.reader import Reader
-from recrawl.repository.status import brake_problems
+from recrawl.repository.status import brake_problems, index_problems
 
 _FAILURE_CYCLES = 100
 _EVER = 1e300
@@ -137,8 +138,10 @@ def _now(repo: Reader) -> dict[str, Any]:
 
 
 def problems(repo: Reader) -> list[str]:
-    """Describe what needs attention, one sentence each: subscriptions, sources of pushes, sites on the brake."""
-    return [*receiving.problems(repo), *brake_problems(repo.storage.store)]
+    """Describe what needs attention, one sentence each: subscriptions, sources of pushes, sites on the
+    brake, pages that search cannot find."""
+    store = repo.storage.store
+    return [*receiving.problems(repo), *parked_problems(repo), *brake_problems(store), *index_problems(store)]
 
 
 def has_pages(repo: Reader) -> bool:
@@ -148,7 +151,7 @@ def has_pages(repo: Reader) -> bool:
 
 def figures(repo: Reader) -> dict[str, Any]:
     """Return what monitoring needs, from a few small queries: totals of visits, failures, states and sizes."""
-    store = repo.storage.store
+    store, delivered = repo.storage.store, numbers_by_receiver(repo)
     failures: Counter[str] = Counter()
     for counts in store.summaries.failures(_FAILURE_CYCLES):
         failures.update(counts)
@@ -157,7 +160,8 @@ def figures(repo: Reader) -> dict[str, Any]:
         "visits": store.summaries.visit_totals(),
         "failures": failures,
         "last": store.summaries.latest(),
-        "waiting": store.outbox.count_waiting(),
+        "waiting": sum(row["waiting"] for row in delivered if row["kind"] == "alert"),
+        "deliveries": delivered,
         "archive_bytes": store.warcs.total_bytes(),
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
@@ -24,6 +24,7 @@ MAX_ID = 1 << 62
 """Larger than any id in the store, and within SQLite's range."""
 _MAX_LINES = 5_000
 _MAX_CHARACTERS = 400_000
+_MAX_HTML = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,18 @@ class Text:
 
     lines: list[str]
     cut: bool
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownContent:
+    """The content of a version for a reader."""
+
+    html: str = ""
+    """Safe to show: text, and links that lead away."""
+    markdown: str = ""
+    """Of a version that is too long to be rendered."""
+    facts: dict[str, str] = field(default_factory=dict)
     problem: str = ""
 
 
@@ -78,9 +91,9 @@ def visits(repo: Reader, number: int, limit: int) -> list[dict[str, Any]]:
     return repo.storage.store.reports.visits_of_page(number, limit=limit)
 
 
-def versions(repo: Reader, number: int) -> list[StoredVersion]:
+def versions(repo: Reader, number: int, limit: int = MAX_VERSIONS) -> list[StoredVersion]:
     """Return the newest versions of a page, newest first."""
-    return repo.storage.store.versions.newest_of_page(number, MAX_VERSIONS)
+    return repo.storage.store.versions.newest_of_page(number, limit)
 
 
 def version_times(repo: Reader, number: int, limit: int) -> list[float]:
@@ -127,6 +140,19 @@ def text_of(repo: Reader, url: str, which: StoredVersion) -> Text:
     except (DamagedRecord, Unreadable) as error:
         return Text([], cut=False, problem=f"This version is unreadable: {error}.")
     return _cut(lines)
+
+
+def content_of(repo: Reader, url: str, which: StoredVersion) -> ShownContent:
+    """Return the content of a version of this page as HTML for a reader."""
+    from recrawl.repository.results.content import content_of as read  # lazy: loads what judges pages
+
+    try:
+        found = read(repo, url, which)
+    except (DamagedRecord, Unreadable) as error:
+        return ShownContent(problem=f"This version is unreadable: {error}.")
+    text = found.html
+    cut = len(text) > _MAX_HTML
+    return ShownContent("" if cut else text, found.markdown if cut else "", found.facts())
 
 
 def source_of(repo: Reader, which: StoredVersion) -> tuple[Text, list[tuple[str, str]]]:

@@ -27,7 +27,7 @@ _UNSTABLE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class SiteRules:
+class SitePoliteness:
     """How a site is crawled: its robots.txt, rate limits, and how far its validators can be trusted."""
 
     robots_status: int
@@ -98,7 +98,7 @@ def hints(repo: Reader) -> dict[str, list[dict[str, Any]]]:
     return trust(repo.storage)
 
 
-def rules(repo: Reader, number: int) -> SiteRules:
+def rules(repo: Reader, number: int) -> SitePoliteness:
     """Return how a site is crawled."""
     stored, options = repo.storage.store.sites.get(number), repo.options()
     own = options.of_site(stored.origin).delay
@@ -115,7 +115,7 @@ def rules(repo: Reader, number: int) -> SiteRules:
     crawl_delay = robots.delay if asked else 0.0
     delay = options.delay if own is None else own
     body = stored.robots_body[:_MAX_ROBOTS] if stored.robots_status == 200 else b""
-    return SiteRules(
+    return SitePoliteness(
         robots_status=stored.robots_status,
         robots_at=stored.robots_at,
         robots=body.decode("utf-8", "replace"),

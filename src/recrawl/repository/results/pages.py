@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from recrawl.crawl.reports.frames import VersionDifference
     from recrawl.repository.explain.prediction import Prediction
     from recrawl.repository.reader import Reader
+    from recrawl.repository.results.content import PageContent
     from recrawl.repository.results.difference import Difference
     from recrawl.repository.results.pictures import PictureDifference
 
@@ -127,6 +128,18 @@ class Version:
     def text(self) -> str:
         """The visible text, without noise."""
         return "\n".join(self.lines)
+
+    @property
+    def main_content(self) -> PageContent:
+        """The content without the frame of the site: `text`, `markdown`, `html`, `facts()` and `document()`."""
+        from recrawl.repository.results.content import content_of  # lazy: loads what parses pages
+
+        return content_of(self._repository, self.url, self._row)
+
+    @property
+    def markdown(self) -> str:
+        """The content as Markdown, without the frame of the site."""
+        return self.main_content.markdown
 
     @property
     def screenshot(self) -> bytes:

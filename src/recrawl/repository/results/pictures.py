@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recrawl.compare.pictures import Box, ChangedRegions, Pixels, changed_regions
-from recrawl.errors import NotKnown, RepositoryError, UsageError
+from recrawl.errors import NotKnown, RepositoryError
+from recrawl.extras import require
 from recrawl.record.rows import VersionRow
 from recrawl.record.screenshot_rows import ScreenshotRow
 
@@ -84,12 +85,9 @@ def picture_of(repo: Reader, version: VersionRow, url: str) -> bytes:
 
 
 def _pixels(picture: bytes) -> Pixels:
-    try:
-        from PIL import Image  # lazy: an extra
-    except ImportError as error:
-        raise UsageError(
-            "comparing screenshots needs Pillow; install it with: pip install 'recrawl[browser]'"
-        ) from error
+    require("PIL")
+    from PIL import Image  # lazy: an extra
+
     with Image.open(io.BytesIO(picture), formats=["PNG"]) as image:
         if image.width * image.height > _MAX_PIXELS:
             raise RepositoryError(f"the screenshot is too large to compare: {image.width} by {image.height} pixels")

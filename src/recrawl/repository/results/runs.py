@@ -55,6 +55,8 @@ class Report:
     """What was ignored in sitemaps, feeds and robots.txt, in sentences."""
     seconds: float
     notes: tuple[str, ...] = ()
+    left: Counter[str] = field(default_factory=Counter)
+    """Pages that were not visited and are left for the next run, by cause."""
     work: dict[str, int] = field(default_factory=dict)
     """What the policy reports of its computing, such as machines fitted; empty for most policies."""
     requisites: int = 0
@@ -93,6 +95,7 @@ class Report:
             "finished": self.finished,
             **counts(self.outcomes, self.failures),
             "failures": dict(self.failures),
+            "left": dict(self.left),
             "found": self.found,
             "received": self.received,
             "warnings": list(self.warnings),
@@ -188,9 +191,14 @@ class Import:
     refused: tuple[str, ...] = ()
     """Lines that are not URLs."""
     remarks: dict[str, int] | None = None
-    """What was left out of a git or WARC history, with counts; None when nothing was converted."""
+    """What was odd about a git or WARC history, with counts; None when nothing was converted."""
+    records: Row | None = None
+    """WARC records by type: how many were read and taken, and how many were left out for which reason."""
+    became: dict[str, int] | None = None
+    """The records that were taken: visits by outcome, and `known`, those of pages that were visited before."""
 
     def as_dict(self) -> Row:
         """As `recrawl import --json` prints it."""
         row = {"pages": self.pages, "versions": self.versions, "refused": list(self.refused)}
-        return row if self.remarks is None else row | {"remarks": self.remarks}
+        more = {"remarks": self.remarks, "records": self.records, "became": self.became}
+        return row | {name: value for name, value in more.items() if value is not None}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from recrawl.model import Outcome
 from recrawl.record.rows import SiteRow
@@ -39,6 +39,21 @@ def _event(row: Row) -> Row:
     """A row of a visit with its time as a datetime and its outcome as a word."""
     plain = {name: value for name, value in row.items() if name not in ("at", "significant", "content")}
     return {**plain, "time": at(row["at"]), "outcome": Outcome(row["outcome"]).name.lower()}
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What was removed, by name."""
+
+    removed: str
+
+
+class TagCounts(NamedTuple):
+    """A tag with its number of sites and of single pages."""
+
+    name: str
+    sites: int
+    pages: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,12 +240,14 @@ class SearchHit:
     snippet: str
     marks: tuple[tuple[int, int], ...]
     """Where in the snippet the words of the query are: (start, end)."""
+    also: tuple[str, ...] = ()
+    """Other URLs with the same page."""
 
     def as_dict(self) -> Row:
         """As `recrawl search --json` prints it."""
         row = asdict(self)
         row["at"] = iso(row.pop("time"))
-        return {name: row[name] for name in ("page", "url", "title", "at", "score", "snippet", "marks")}
+        return {name: row[name] for name in ("page", "url", "title", "at", "score", "snippet", "marks", "also")}
 
 
 class SearchHits(list[SearchHit]):

@@ -37,3 +37,25 @@ def count(number: int, thing: str) -> str:
     ('1 page', '1,200 pages')
     """
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def held_text(site: str, right: int, visits: int) -> str:
+    """That a site is held to its share of the budget, why, and how to allow it more."""
+    return (
+        f"{site} is held to its share ({visits:,} visits a cycle, {right:,} by right), since other sites have a use "
+        "for theirs; a [[share]] with at_least, or site_share, allows more"
+    )
+
+
+def size(value: float | None) -> str:
+    """Format a number of bytes.
+
+    >>> size(512), size(20_480), size(3_500_000_000), size(None)
+    ('512 B', '20 kB', '3.5 GB', '-')
+    """
+    if value is None:
+        return "-"
+    for limit, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if value >= limit:
+            return f"{value / limit:.2g} {unit}" if value / limit < 10 else f"{value / limit:,.0f} {unit}"
+    return f"{value:.0f} B"

@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 from recrawl import plugins
 from recrawl.errors import UnknownName, UsageError
 from recrawl.repository.sinks.chunk_lines import ChunkLines
-from recrawl.repository.sinks.markdown_files import MarkdownFiles
+from recrawl.repository.sinks.markdown_files import MarkdownFiles, documents
 from recrawl.repository.sinks.opensearch import OpenSearch
 from recrawl.repository.sinks.postgres import Postgres
 from recrawl.repository.sinks.protocol import Sink
 from recrawl.repository.sinks.webhook import Webhook
 from recrawl.secrets import has_reference, reveal
-from recrawl.settings import SinkRule
+from recrawl.settings import SinkRule, size
 
 if TYPE_CHECKING:
     from recrawl.repository.repository import Repository
@@ -28,7 +28,7 @@ Factory = Callable[[str, str, "Repository"], Sink]
 
 
 def _opensearch(target: str, secret: str, repo: Repository) -> Sink:
-    return OpenSearch(target, secret, repo.settings)
+    return OpenSearch(target, secret, repo.settings, repo.now)
 
 
 def _webhook(target: str, secret: str, repo: Repository) -> Sink:
@@ -40,7 +40,7 @@ def _postgres(target: str, secret: str, _: Repository) -> Sink:
 
 
 def _markdown(target: str, _: str, repo: Repository) -> Sink:
-    return MarkdownFiles(repo.folder / target)
+    return MarkdownFiles(repo.folder / target, documents(repo))
 
 
 def _chunks(target: str, _: str, repo: Repository) -> Sink:
@@ -54,6 +54,8 @@ KINDS: dict[str, Factory] = {
     "markdown": _markdown,
     "chunks": _chunks,
 }
+_MAX_BODY = {"webhook": 1e6, "opensearch": 1e7}
+"""The limit of a body, where the rule has none."""
 _SCHEMES = {
     "opensearch": ("http", "https"),
     "webhook": ("http", "https"),
@@ -64,6 +66,7 @@ _SCHEMES = {
 def check_sink(rule: SinkRule) -> None:
     """Raise `UsageError` for a sink that cannot work."""
     factory_of(rule.kind)
+    max_body(rule)
     if rule.secret and not has_reference(rule.secret):
         raise UsageError(
             "give the secret by reference: '${NAME}' for an environment variable, '${file:PATH}' for a file"
@@ -74,6 +77,11 @@ def check_sink(rule: SinkRule) -> None:
         raise UsageError(f"invalid target '{rule.target}' of a sink '{rule.kind}'; use {schemes[-1]}://host/...")
     if schemes and parts.password:
         raise UsageError("leave the password out of the target; refer to it with --secret")
+
+
+def max_body(rule: SinkRule) -> float:
+    """Bytes of a body; 0 is no limit."""
+    return size(rule.max_body) if rule.max_body else _MAX_BODY.get(rule.kind, 0.0)
 
 
 def factory_of(kind: str) -> Factory:

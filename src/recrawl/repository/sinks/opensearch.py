@@ -9,43 +9,48 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
 from typing import Any
 
 from recrawl.fetch.fetcher import FetchLimits
-from recrawl.repository.outgoing import NotSent, exchange
+from recrawl.repository.outgoing import NotSent, not_accepted, send
 from recrawl.repository.sinks.protocol import Event
 from recrawl.settings import Settings
 
 _LIMITS = FetchLimits(max_bytes=10_000_000, connect_seconds=10.0, total_seconds=60.0, stall_seconds=60.0)
-_CONFLICT, _NOT_FOUND = 409, 404
 
 
 class OpenSearch:
     """Writes pages to an index."""
 
     max_events = 100
+    newest_only = True
 
-    def __init__(self, target: str, secret: str, settings: Settings) -> None:
+    def __init__(self, target: str, secret: str, settings: Settings, clock: Callable[[], float]) -> None:
         self._target = target.rstrip("/") + "/_bulk"
         self._settings = settings
+        self._clock = clock
         self._headers = {"Content-Type": "application/x-ndjson"}
         if secret:
             self._headers["Authorization"] = authorization(secret)
 
-    def deliver(self, events: Sequence[Event]) -> None:
-        """Send one bulk request; every line of the answer must be a success."""
-        body = "".join(json.dumps(line, ensure_ascii=False) + "\n" for event in events for line in _lines(event))
-        status, answer = exchange(self._target, body.encode("utf-8", "replace"), self._headers, self._settings, _LIMITS)
-        if status != 200:
-            raise NotSent(f"the server returned HTTP {status}")
+    def deliver(self, events: Sequence[Event]) -> dict[int, NotSent]:
+        """Send one bulk request; the answer has a line for each change."""
+        lines = "".join(json.dumps(line, ensure_ascii=False) + "\n" for event in events for line in _lines(event))
+        body = lines.encode("utf-8", "replace")
+        answer = send(self._target, body, self._headers, self._settings, self._clock(), _LIMITS)
         try:
-            items = json.loads(answer)["items"]
-            bad = [problem for item in items for problem in map(_problem, item.values()) if problem]
+            items = [
+                problem
+                for item in json.loads(answer)["items"]
+                for problem in (_problem(*line) for line in item.items())
+            ]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise NotSent("the answer is not one of the bulk API; check the target") from error
-        if bad or len(items) != len(events):
-            raise NotSent(f"{len(bad)} of {len(events)} changes were not stored: {(bad or ['no answer'])[0]}")
+        if len(items) != len(events):
+            raise NotSent(f"the answer is about {len(items)} of {len(events)} changes; check the target")
+        return {event.id: problem for event, problem in zip(events, items, strict=True) if problem is not None}
 
     def close(self) -> None:
         """Nothing is open between requests."""
@@ -72,10 +77,12 @@ def _lines(event: Event) -> list[dict[str, Any]]:
     return [{"delete": order}] if event.removed else [{"index": order}, event.as_dict()]
 
 
-def _problem(result: dict[str, Any]) -> str:
-    """Why one change was not stored; a later change already stored, or nothing to delete, is none."""
-    status = int(result["status"])
-    if 200 <= status < 300 or status in (_CONFLICT, _NOT_FOUND):
-        return ""
-    error = result.get("error")
-    return f"HTTP {status} {error.get('type', '') if isinstance(error, dict) else ''}".strip()
+def _problem(order: str, result: dict[str, Any]) -> NotSent | None:
+    """Why one change was not stored; a later change already stored, or nothing to delete, is no reason."""
+    status, error = int(result["status"]), result.get("error")
+    nothing_to_delete = status == HTTPStatus.NOT_FOUND and order == "delete" and not error
+    if 200 <= status < 300 or status == HTTPStatus.CONFLICT or nothing_to_delete:
+        return None
+    found = not_accepted(status)
+    kind = str(error.get("type", "")) if isinstance(error, dict) else ""
+    return NotSent(f"{found} {kind}".strip(), permanent=found.permanent, too_large=found.too_large)

@@ -14,6 +14,9 @@ from recrawl.record.change_table import COLUMNS, ChangeTable
 from recrawl.repository.outgoing import NotSent
 from recrawl.repository.sinks.protocol import Event
 
+_LIMIT_EXCEEDED = "54"
+"""The class of errors about what is too large."""
+
 
 class Postgres:
     """Writes changes to a table, a batch in one transaction."""
@@ -29,7 +32,10 @@ class Postgres:
         try:
             self._table.insert(rows)
         except psycopg.Error as error:
-            raise NotSent(f"PostgreSQL: {' '.join(str(error).split())}") from error
+            of_row = isinstance(error, (psycopg.DataError, psycopg.IntegrityError))
+            too_large = (error.sqlstate or "").startswith(_LIMIT_EXCEEDED)
+            message = f"PostgreSQL: {' '.join(str(error).split())}"
+            raise NotSent(message, permanent=of_row or too_large, too_large=too_large) from error
 
     def close(self) -> None:
         """Close the connection."""

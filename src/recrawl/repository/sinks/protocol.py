@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
+from recrawl.repository.outgoing import NotSent
 from recrawl.repository.results.values import iso
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Event:
     """The version before this change."""
     returned: bool = False
     """The page was removed after `before`."""
+    text_omitted: bool = False
+    """The text is left out, since the receiver takes no body of this size; it is at `url`."""
 
     @property
     def removed(self) -> bool:
@@ -51,19 +54,21 @@ class Event:
     def as_dict(self) -> dict[str, Any]:
         """What receivers get, with the time as text."""
         names = ("id", "source", "url", "site", "outcome", "title", "text", "digest", "divergence", "content")
-        return {name: getattr(self, name) for name in names} | {"time": iso(self.time)}
+        omitted = {"text_omitted": True} if self.text_omitted else {}
+        return {name: getattr(self, name) for name in names} | {"time": iso(self.time)} | omitted
 
 
 class Sink(Protocol):
-    """A receiver of changes."""
+    """A receiver of changes. One that keeps only the newest state of each page has `newest_only = True`."""
 
     max_events: int
-    """Changes in a batch at most."""
+    """Changes in a batch at most; no two are of the same page."""
 
-    def deliver(self, events: Sequence[Event]) -> None:
-        """Deliver a batch, in order; return when the receiver has stored all of it. Raise `NotSent` otherwise.
+    def deliver(self, events: Sequence[Event]) -> Mapping[int, NotSent] | None:
+        """Deliver a batch; return when the receiver has stored all of it, or why it has not stored some, by `id`.
 
-        A batch may contain changes that were delivered before: storing them again must change nothing.
+        Raise `NotSent` if it is not known which ones were stored. Any of them may be sent again, alone or in another
+        batch: storing a change again must change nothing.
         """
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
-from recrawl.repository.outgoing import NotSent, post, signature
+from recrawl.repository.outgoing import send, signature
 from recrawl.repository.results.values import iso
 from recrawl.repository.sinks.protocol import Event
 from recrawl.settings import Settings
@@ -36,9 +36,7 @@ class Webhook:
                 timestamp = str(int(self._clock()))
                 headers["X-Recrawl-Timestamp"] = timestamp
                 headers["X-Recrawl-Signature"] = signature(self._secret, timestamp, body)
-            status = post(self._target, body, headers, self._settings)
-            if not 200 <= status < 300:
-                raise NotSent(f"the receiver returned HTTP {status} for change {event.id}")
+            send(self._target, body, headers, self._settings, self._clock())
 
     def close(self) -> None:
         """Nothing is open between requests."""

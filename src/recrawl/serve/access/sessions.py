@@ -11,12 +11,14 @@ import contextlib
 import hashlib
 import hmac
 import json
-import os
 import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from recrawl.durable_files import locked, replace_file
+from recrawl.times import remaining
 
 COOKIE = "recrawl_session"
 SESSION_SECONDS = 30 * 86400
@@ -57,7 +59,7 @@ def decode_session(cookie: str, secret: bytes, now: float) -> Session | None:
     if not hmac.compare_digest(signature(secret, "session", text).encode(), given.encode("utf-8", "replace")):
         return None
     name, authenticated, expires = text.split(".")
-    return Session(name, authenticated == "1", int(expires)) if int(expires) > now else None
+    return Session(name, authenticated == "1", int(expires)) if remaining(int(expires), now, SESSION_SECONDS) else None
 
 
 def form_token(session: Session, secret: bytes) -> str:
@@ -97,9 +99,7 @@ class LoggedOut:
         with self._lock:
             kept = {name: expires for name, expires in self._expires.items() if expires > now}
             self._expires = {**kept, session.name: session.expires}
-            draft = self._path.with_suffix(".new")
-            draft.write_text(json.dumps(self._expires), encoding="utf-8")
-            draft.replace(self._path)
+            replace_file(self._path, json.dumps(self._expires))
 
     def __contains__(self, session: Session) -> bool:
         return session.name in self._expires
@@ -112,14 +112,13 @@ def access_token(folder: Path) -> tuple[str, bool]:
 
 def read_or_create(path: Path, make: Callable[[], str]) -> tuple[str, bool]:
     """Return the text of a file readable by its owner only, creating it if missing; and whether it was created."""
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_text(encoding="utf-8").strip(), False
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
+    with locked(path):
+        kept = path.read_text(encoding="utf-8").strip() if path.exists() else ""
+        if kept:
+            return kept, False
         text = make()
-        file.write(text + "\n")
-    return text, True
+        replace_file(path, text + "\n", mode=0o600)
+        return text, True
 
 
 def is_strong(token: str) -> bool:

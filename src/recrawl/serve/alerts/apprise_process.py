@@ -27,7 +27,7 @@ def main(order: dict[str, Any]) -> str:
             refused.append(reason)
             raise OSError(reason)
 
-    if not order["allow_private"]:
+    if not order["private"]:
         sys.addaudithook(check)
     sender = apprise.Apprise()
     if not sender.add(order["target"]):

@@ -56,7 +56,11 @@ def _clean(text: str) -> str:
 
 def _legal(text: str) -> str:
     """Remove characters that XML forbids."""
-    return "".join(c for c in text if c in "\t\n\r" or 0x20 <= ord(c) <= 0xD7FF or 0xE000 <= ord(c) != 0xFFFE)
+    return "".join(
+        c
+        for c in text
+        if c in "\t\n\r" or 0x20 <= ord(c) <= 0xD7FF or (ord(c) >= 0xE000 and ord(c) & 0xFFFF not in (0xFFFE, 0xFFFF))
+    )
 
 
 def _stamp(at: float) -> str:

@@ -1,57 +1,61 @@
-"""The JSON API under /api/v1. Each module below `openapi` declares its operations in a tuple OPERATIONS.
+"""The JSON API under /api/v1: operations of the service, each a typed function (see `recrawl.operations`).
 
-operations.py   what an operation is, and how it becomes a route
-fields.py       declaration and validation of request values
-openapi.py      the OpenAPI document, generated from the operations
+Operations that need the repository alone are its methods (`recrawl.Repository.put_alert`): a route calls them. Those
+here need the service too, or answer in their own form.
+
+routes.py       how an operation becomes a route
+answers.py      the types of all answers
+openapi.py      the OpenAPI document, made from the operations
 queries.py      status, sites, pages, changes, search, cycles, policies
 pages.py        one page: versions, visits, text, diff, reasons, prediction
-settings.py     settings, seeds, noise filters, anchors
+settings.py     settings, seeds, previews of noise filters, anchors
 control.py      scheduler and event stream
 cluster.py      machines, workers and shards of a cluster
-alerts.py       alert rules, outbox, WebSub subscriptions
-marks.py        requested visits, tags, read marks, saved filters
+alerts.py       outbox, WebSub subscriptions
+deliveries.py   sinks, and what is parked of sinks and alerts
+marks.py        requested visits, putting tags, read marks, saved filters
 lab.py          policy comparison and change rates
 jobs.py         uploaded files and long commands as jobs
 """
 
+import sys
+from typing import Any
+
 from starlette.routing import Route
 
-from recrawl.serve.api import alerts, cluster, control, jobs, lab, marks, pages, queries, settings
+from recrawl.operations import Operation, declared, operation
+from recrawl.repository.repository import Repository
+from recrawl.serve.api import alerts, cluster, control, deliveries, jobs, lab, marks, pages, queries, settings
 from recrawl.serve.api.openapi import document
-from recrawl.serve.api.operations import Arguments, Operation, route
+from recrawl.serve.api.routes import route
 from recrawl.serve.context import Context
 
 
-def openapi(_: Context, __: Arguments) -> dict[str, object]:
-    """Return the OpenAPI document."""
+@operation(http="GET /openapi.json")
+def openapi(_: Context) -> dict[str, Any]:
+    """Get the OpenAPI document."""
     return document(OPERATIONS)
 
 
-OPERATIONS: tuple[Operation, ...] = (
-    *queries.OPERATIONS,
-    *pages.OPERATIONS,
-    *settings.OPERATIONS,
-    *control.OPERATIONS,
-    *cluster.OPERATIONS,
-    *alerts.OPERATIONS,
-    *marks.OPERATIONS,
-    *lab.OPERATIONS,
-    *jobs.OPERATIONS,
-    Operation(method="GET", path="/openapi.json", name="openapi", summary="Get the OpenAPI document.", answer=openapi),
-)
+_MODULES = (queries, pages, settings, control, cluster, alerts, deliveries, marks, lab, jobs, sys.modules[__name__])
+_DECLARED = tuple(one for place in (*_MODULES, Repository) for one in declared(place).values())
+_BY_URL = (pages.named_by_url(one) for one in _DECLARED if one.path.startswith("/pages/{page}/"))
+OPERATIONS: tuple[Operation, ...] = (*_DECLARED, *_BY_URL)
 """All operations of the API."""
 
 NOT_OVER_HTTP = {
     "init": "the service already has a repository",
     "serve": "it is the running service",
+    "mcp": "the service answers assistants at /mcp",
     "check": "it reads the whole archive, and its repairs are for whoever has the files",
     "access": "its secrets and certificates belong to whoever has the files",
     "completion": "it prints a script for a shell",
     "chunks": "it reads every changed page from the archive and keeps its place in a file of the caller",
     "plugins": "it imports what is installed, which is for whoever installs it",
     "move": "it needs the repository for itself, and the password of a database",
-    "sink": "its secrets and folders belong to whoever has the files; the service delivers after each cycle",
+    "sink": "its secrets and folders belong to whoever has the files; /sinks and /deliveries have the rest",
     "demo": "it creates a demo web and repository in a temporary folder and shows them on a terminal",
+    "lab extract": "it reads a file of pages for evaluations, next to the file",
     "lab label": "it judges a list of pairs of versions for evaluations, next to the archives",
     "lab serve": "it is a test server that runs until it is stopped",
 }

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from dataclasses import asdict
 from functools import partial
-from typing import Any
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from recrawl import parameters as given
 from recrawl.choose import make_policy
-from recrawl.serve.api.fields import Field
-from recrawl.serve.api.operations import Arguments, Operation, plain
+from recrawl.operations import operation
+from recrawl.serve.api.answers import RunningAnswer, SchedulerAnswer, made, plain
 from recrawl.serve.context import Context
 from recrawl.serve.events import EventBus, Listener
 from recrawl.serve.problems import Problem
@@ -25,50 +25,62 @@ _KEEPALIVE = 15.0
 """Seconds of silence after which a comment is sent, so that proxies keep the stream open."""
 
 
-def scheduler(context: Context, _: Arguments) -> dict[str, Any]:
-    """Return the state of the scheduler."""
-    return asdict(context.scheduler.status())
+@operation(http="GET /scheduler", commands=("run",))
+def scheduler(context: Context) -> SchedulerAnswer:
+    """Get the scheduler's state."""
+    return made(SchedulerAnswer, asdict(context.scheduler.status()))
 
 
-def running(context: Context, _: Arguments) -> dict[str, Any]:
-    """Return the crawl or cycle under way, whoever started it: progress, counts, rate, time left."""
+@operation(http="GET /running", commands=("status",))
+def running(context: Context) -> RunningAnswer:
+    """Get the progress of the crawl or cycle under way, whoever started it: counts, rate, time left."""
     with context.reading() as repository:
         found = repository.running()
-    return {"running": False} if found is None else {"running": True, **found.as_dict()}
+    return made(RunningAnswer, {"running": False} if found is None else {"running": True, **found.as_dict()})
 
 
-def pause(context: Context, given: Arguments) -> dict[str, Any]:
+@operation(http="POST /scheduler/pause", commands=("run",), writes=True)
+def pause(context: Context) -> SchedulerAnswer:
     """Pause the scheduler; a running cycle stops and is continued later."""
     context.scheduler.pause()
-    return scheduler(context, given)
+    return scheduler(context)
 
 
-def resume(context: Context, given: Arguments) -> dict[str, Any]:
+@operation(http="POST /scheduler/resume", commands=("run",), writes=True)
+def resume(context: Context) -> SchedulerAnswer:
     """Resume the scheduler."""
     context.scheduler.resume()
-    return scheduler(context, given)
+    return scheduler(context)
 
 
-def run(context: Context, given: Arguments) -> dict[str, Any]:
-    """Start a turn now."""
-    if given["policy"]:
-        make_policy(given["policy"], imports=False)  # raises UsageError for an invalid policy
-    if given["bytes"]:
-        size(given["bytes"])
-    if not context.scheduler.run_now(given["budget"], given["policy"], given["bytes"]):
+@operation(http="POST /cycles", commands=("crawl", "cycle"), status=202, writes=True)
+def run(
+    context: Context,
+    *,
+    budget: given.Budget = None,
+    bytes: given.Bytes = "",  # noqa: A002
+    policy: given.PolicyText = "",
+) -> SchedulerAnswer:
+    """Start a cycle now."""
+    if policy:
+        make_policy(policy, imports=False)  # raises UsageError for an invalid policy
+    if bytes:
+        size(bytes)
+    if not context.scheduler.run_now(budget, policy, bytes):
         raise Problem(409, "A cycle is already running.")
-    return scheduler(context, given)
+    return scheduler(context)
 
 
-async def events(context: Context, request: Request, given: Arguments) -> Response:
-    """Stream events as server-sent events."""
+@operation(http="GET /events", returns="text/event-stream")
+async def events(context: Context, request: Request, *, kinds: given.EventKinds = "") -> Response:
+    """Stream events (server-sent events)."""
     last = request.headers.get("last-event-id", "")
     after = int(last) if last.isascii() and last.isdigit() and len(last) < 16 else None
-    kinds = frozenset(filter(None, given["kinds"].split(",")))
+    wanted = frozenset(filter(None, kinds.split(",")))
     listener = context.events.listen(after, request.scope["recrawl.session"].name, context.limits.streams)
     if listener is None:
         raise Problem(503, "Too many event streams.", headers={"retry-after": "30"})
-    return EventStream(context.events, listener, kinds)
+    return EventStream(context.events, listener, wanted)
 
 
 class EventStream(StreamingResponse):
@@ -97,66 +109,5 @@ async def _event_lines(listener: Listener, kinds: frozenset[str]) -> AsyncIterat
         if event is None:
             return
         if not kinds or event.kind in kinds:
-            data = json.dumps(plain(event.data), allow_nan=False)
+            data = msgspec.json.encode(plain(event.data)).decode()
             yield f"id: {event.number}\nevent: {event.kind}\ndata: {data}\n\n"
-
-
-OPERATIONS = (
-    Operation(
-        method="GET",
-        path="/scheduler",
-        name="scheduler",
-        verbs=("run",),
-        summary="Get the scheduler's state.",
-        answer=scheduler,
-    ),
-    Operation(
-        method="GET",
-        path="/running",
-        name="running",
-        verbs=("status",),
-        summary="Get the progress of the crawl or cycle under way.",
-        answer=running,
-    ),
-    Operation(
-        method="POST",
-        path="/scheduler/pause",
-        name="pause",
-        verbs=("run",),
-        summary="Pause the scheduler.",
-        answer=pause,
-        body=(),
-    ),
-    Operation(
-        method="POST",
-        path="/scheduler/resume",
-        name="resume",
-        verbs=("run",),
-        summary="Resume the scheduler.",
-        answer=resume,
-        body=(),
-    ),
-    Operation(
-        method="POST",
-        path="/cycles",
-        name="run",
-        verbs=("crawl", "cycle"),
-        summary="Start a cycle now.",
-        answer=run,
-        status=202,
-        body=(
-            Field("budget", "number", "Visit budget; below 1: a share of the pages.", least=1e-9, most=1e15),
-            Field("bytes", "string", "Byte budget, as 200MB; empty: the setting.", default=""),
-            Field("policy", "string", "Policy for this cycle; empty: the setting.", default=""),
-        ),
-    ),
-    Operation(
-        method="GET",
-        path="/events",
-        name="events",
-        summary="Stream events (server-sent events).",
-        handler=events,
-        query=(Field("kinds", "string", "Only these kinds, comma-separated: visit,cycle,alert.", default=""),),
-        returns="text/event-stream",
-    ),
-)

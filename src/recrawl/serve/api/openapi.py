@@ -1,13 +1,24 @@
-"""The OpenAPI 3.1 document, generated from the operations."""
+"""The OpenAPI 3.1 document, made from the operations."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import fields, is_dataclass
+from typing import Any, get_args, get_origin
 
-from recrawl.serve.api.operations import PREFIX, Operation
+import msgspec
+
+from recrawl.operations import Operation
+from recrawl.serve.api.answers import ListAnswer
+from recrawl.serve.api.routes import BYTES, PICTURE, PREFIX, TOTAL, answer_of, in_path
 from recrawl.version import __version__
 
+_REFERENCE = "#/components/schemas/{name}"
+_COUNT = {
+    TOTAL: {"description": "How many items the list has, if all are here.", "schema": {"type": "integer"}},
+}
 _PROBLEM = {
     "type": "object",
     "required": ["type", "title", "status", "detail"],
@@ -19,14 +30,15 @@ _PROBLEM = {
         "field": {"type": "string", "description": "Name of the invalid value."},
     },
 }
-_ROWS = {
-    "type": "object",
-    "required": ["items", "next"],
-    "properties": {
-        "items": {"type": "array"},
-        "next": {"type": ["string", "null"], "description": "Value of `after` for the next rows; null at the end."},
-    },
-}
+_DESCRIPTION = """\
+A repository of web pages kept up to date: queries, settings, cycles, alerts, jobs.
+
+This is version 1 of the API. It is stable: operations, parameters and fields are added, none is removed or gets another
+meaning before version 2, which would stand beside it. Clients ignore fields that they do not know. Pages are named by
+their URLs; their numbers (`id`, `page`), and those of sites and versions, are local to the store and no part of this:
+operations with the number of a page in their path are deprecated. Every list has `items` and `next`: `next` is `after`
+of the next part, null at the end. The answer that holds a whole list says in `X-Total-Count` how many items it has.
+"""
 _PROBLEMS = {
     "400": "Invalid request.",
     "401": "Access token required.",
@@ -43,63 +55,95 @@ _PROBLEMS = {
 
 
 def document(operations: Iterable[Operation]) -> dict[str, Any]:
-    """Return the OpenAPI document."""
+    """The OpenAPI document."""
+    offered = [operation for operation in operations if operation.http]
+    kinds = [kind for kind in map(answer_of, offered) if kind is not None]
+    inputs = [operation.input() for operation in offered]
+    schemas, parts = msgspec.json.schema_components([*inputs, *kinds], ref_template=_REFERENCE)
+    answered = [one for kind in kinds for one in (kind, *get_args(kind)) if isinstance(one, type)]
+    for row in filter(is_dataclass, answered):
+        parts[row.__name__]["required"] = [item.name for item in fields(row)]  # no answer leaves a field out
+    answers = iter(schemas[len(inputs) :])
     paths: dict[str, dict[str, Any]] = {}
-    for operation in operations:
-        paths.setdefault(PREFIX + operation.path, {})[operation.method.lower()] = _described(operation)
-    return {
+    for operation, kind in zip(offered, inputs, strict=True):
+        method, path = operation.method, operation.path
+        answer = next(answers) if answer_of(operation) is not None else None
+        given = parts.pop(kind.__name__)
+        paths.setdefault(PREFIX + path, {})[method.lower()] = _described(operation, method, given, answer)
+    described = {
         "openapi": "3.1.0",
         "info": {
             "title": "recrawl",
             "version": __version__,
-            "description": "A repository of web pages kept up to date: queries, settings, cycles, alerts, jobs.",
+            "description": _DESCRIPTION,
+            "x-api-version": PREFIX.rpartition("/v")[2],
         },
         "paths": paths,
         "components": {
-            "schemas": {"Problem": _PROBLEM, "Rows": _ROWS},
+            "schemas": {"Problem": _PROBLEM, **parts},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{}, {"token": []}],
     }
+    # The names of types are those of Python, which must differ from the names of other classes.
+    text = re.sub(r'ListAnswer_(\w+?)(?:Answer)?_(?=")', r"\1List", json.dumps(described))
+    named: dict[str, Any] = json.loads(re.sub(r'(?<=["/])(\w+?)Answer(?=")', r"\1", text))
+    return named
 
 
-def _described(operation: Operation) -> dict[str, Any]:
+def _described(
+    operation: Operation, method: str, given: dict[str, Any], answer: dict[str, Any] | None
+) -> dict[str, Any]:
+    properties, required = given["properties"], set(given.get("required", ()))
+    placed = in_path(operation)
+    named = [name for name in properties if name not in placed]
+    asks = method in ("GET", "DELETE")
     made: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,
-        "parameters": [
-            {"name": part.name, "in": "path", "required": True, "schema": part.schema()} for part in operation.parts
-        ]
+        "parameters": [{"name": name, "in": "path", "required": True, "schema": properties[name]} for name in placed]
         + [
-            {"name": part.name, "in": "query", "required": part.required, "schema": part.schema()}
-            for part in operation.query
+            {"name": name, "in": "query", "required": name in required, "schema": _text(properties[name])}
+            for name in (named if asks else ())
         ],
-        "responses": {str(operation.status): _answer(operation), **_problems()},
+        "responses": {str(operation.status): _answer(operation, answer), **_problems()},
     }
-    if operation.verbs:
-        made["x-commands"] = [f"recrawl {verb}" for verb in operation.verbs]
-    if operation.takes:
-        binary = {"schema": {"type": "string", "format": "binary"}}
-        made["requestBody"] = {"required": True, "content": {operation.takes: binary}}
-    if operation.body is not None:
+    if operation.path.startswith("/pages/{page}"):
+        made["deprecated"] = True  # a page is named by its URL
+    if commands := operation.about.get("commands"):
+        made["x-commands"] = [f"recrawl {command}" for command in commands]
+    if takes := operation.about.get("takes"):
+        made["requestBody"] = {"required": True, "content": {takes: {"schema": {"type": "string", "format": "binary"}}}}
+    elif not asks:
         schema = {
             "type": "object",
             "additionalProperties": False,
-            "properties": {part.name: part.schema() for part in operation.body},
-            "required": [part.name for part in operation.body if part.required],
+            "properties": {name: properties[name] for name in named},
+            "required": [name for name in named if name in required],
         }
-        needed = any(part.required for part in operation.body)
-        made["requestBody"] = {"required": needed, "content": {"application/json": {"schema": schema}}}
+        made["requestBody"] = {
+            "required": bool(schema["required"]),
+            "content": {"application/json": {"schema": schema}},
+        }
     return made
 
 
-def _answer(operation: Operation) -> dict[str, Any]:
-    schemas: dict[str, Any] = {"object": {"type": "object"}, "rows": {"$ref": "#/components/schemas/Rows"}}
-    if operation.returns in schemas:
-        content: dict[str, Any] = {"application/json": {"schema": schemas[operation.returns]}}
-    else:
-        content = {operation.returns: {"schema": {"type": "string"}}}
-    return {"description": operation.summary, "content": content}
+def _text(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a value of the query: nothing is said by leaving it out, never as null."""
+    if "anyOf" not in schema:
+        return schema
+    (kind,) = (kind for kind in schema["anyOf"] if kind != {"type": "null"})
+    return {**{name: value for name, value in schema.items() if name not in ("anyOf", "default")}, **kind}
+
+
+def _answer(operation: Operation, schema: dict[str, Any] | None) -> dict[str, Any]:
+    media = operation.about.get("returns", "application/json")
+    content = {media: {"schema": {"type": "string"} if schema is None else schema}}
+    if media == PICTURE:
+        content[BYTES] = {"schema": {"type": "string", "format": "binary"}}
+    kind = get_origin(answer_of(operation)) or answer_of(operation)
+    lists = isinstance(kind, type) and issubclass(kind, ListAnswer)
+    return {"description": operation.summary, "content": content, **({"headers": _COUNT} if lists else {})}
 
 
 def _problems() -> dict[str, Any]:

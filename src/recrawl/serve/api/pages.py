@@ -1,248 +1,201 @@
-"""API: one page, its versions and visits, differences, visit reasons and change probability."""
+"""API: one page, its versions and visits, differences, visit reasons and change probability.
+
+Each operation is offered twice: for a page named by its URL (`/page/versions?url=`), and by its number in this store
+(`/pages/7/versions`), which is no lasting name.
+"""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from recrawl import parameters as given
+from recrawl.operations import Operation, operation
 from recrawl.repository.reports import pages as reading
 from recrawl.repository.reports.pages import StoredVersion
 from recrawl.repository.repository import Repository
 from recrawl.repository.results import pictures
-from recrawl.serve.api.fields import Field
-from recrawl.serve.api.operations import LIMIT, Arguments, Operation, rows
+from recrawl.serve.api.answers import (
+    ListAnswer,
+    PageDetailsAnswer,
+    PredictionAnswer,
+    VersionAnswer,
+    VersionDifferenceAnswer,
+    VersionTextAnswer,
+    VisitAnswer,
+    WhyAnswer,
+    listing,
+    made,
+)
 from recrawl.serve.context import Context
 from recrawl.serve.jobs import subprocess_queries
 from recrawl.serve.stored_files import download, picture_response
 
-_HIDDEN = frozenset({"key", "payload", "digest", "noise", "folder"})
-"""Columns that are internal to the store."""
 
-
-def lookup(context: Context, given: Arguments) -> dict[str, Any]:
-    """Return a page by URL."""
+@operation(http="GET /page")
+def lookup(context: Context, *, url: given.Url) -> PageDetailsAnswer:
+    """Get a page by URL."""
     with context.reading() as repository:
-        return _page(repository, reading.find(repository, given["url"])["id"])
+        return _details(repository, reading.find(repository, url)["id"])
 
 
-def page(context: Context, given: Arguments) -> dict[str, Any]:
-    """Return a page by number."""
+@operation(http="GET /pages/{page}", name="page")
+def one_page(context: Context, *, page: given.PageNumber) -> PageDetailsAnswer:
+    """Get a page by number."""
     with context.reading() as repository:
-        return _page(repository, given["page"])
+        return _details(repository, page)
 
 
-def versions(context: Context, given: Arguments) -> dict[str, Any]:
-    """List the newest versions, newest first."""
+@operation(http="GET /pages/{page}/versions", commands=("log",))
+def versions(context: Context, *, page: given.PageNumber, limit: given.PageLimit = 200) -> ListAnswer[VersionAnswer]:
+    """List the newest versions of a page, newest first."""
     with context.reading() as repository:
-        known = reading.page(repository, given["page"])
-        return rows([_version(row) for row in reading.versions(repository, known["id"])])
+        known = reading.page(repository, page)
+        return listing(VersionAnswer, reading.versions(repository, known["id"], limit))
 
 
-def visits(context: Context, given: Arguments) -> dict[str, Any]:
-    """List the newest visits, newest first."""
+@operation(http="GET /pages/{page}/visits", commands=("log",))
+def visits(context: Context, *, page: given.PageNumber, limit: given.PageLimit = 50) -> ListAnswer[VisitAnswer]:
+    """List the newest visits of a page, newest first."""
     with context.reading() as repository:
-        known = reading.page(repository, given["page"])
-        return rows(reading.visits(repository, known["id"], given["limit"]))
+        known = reading.page(repository, page)
+        return listing(VisitAnswer, reading.visits(repository, known["id"], limit))
 
 
-def text(context: Context, given: Arguments) -> dict[str, Any]:
-    """Return the text of a version."""
+@operation(http="GET /pages/{page}/text", commands=("show",))
+def text(context: Context, *, page: given.PageNumber, version: given.VersionNumber = None) -> VersionTextAnswer:
+    """Get the text of a version."""
     with context.reading() as repository:
-        known, version = _chosen(repository, given)
-        found = reading.text_of(repository, known["url"], version)
+        known, chosen = _chosen(repository, page, version)
+        found = reading.text_of(repository, known["url"], chosen)
     content = {"text": "\n".join(found.lines), "cut": found.cut, "problem": found.problem}
-    return {"url": known["url"], **_version(version), **content}
+    return made(VersionTextAnswer, {"url": known["url"], **chosen._asdict(), **content})
 
 
-async def source(context: Context, request: Request, given: Arguments) -> Response:
+@operation(http="GET /pages/{page}/source", commands=("show",), returns="application/octet-stream")
+async def source(
+    context: Context, request: Request, *, page: given.PageNumber, version: given.VersionNumber = None
+) -> Response:
     """Download the stored bytes of a version."""
-    return await download(context, request, given["page"], given["version"])
+    return await download(context, request, page, version)
 
 
-def diff(context: Context, given: Arguments) -> dict[str, Any]:
-    """Return the difference between two versions."""
+@operation(http="GET /pages/{page}/diff", commands=("diff",))
+def diff(
+    context: Context, *, page: given.PageNumber, old: given.OldVersion = None, new: given.NewVersion = None
+) -> VersionDifferenceAnswer:
+    """Compare two versions."""
     with context.reading() as repository:
-        known, old, new = _pair(repository, given)
-        found = reading.difference(repository, known["url"], old, new)
-    return {
-        "url": known["url"],
-        "old": _version(old),
-        "new": _version(new),
-        "divergence": found.share,
-        "diff": found.unified,
-        "problem": found.problem,
-    }
+        known, before, after = _pair(repository, page, old, new)
+        found = reading.difference(repository, known["url"], before, after)
+    return VersionDifferenceAnswer(
+        url=known["url"],
+        old=made(VersionAnswer, before),
+        new=made(VersionAnswer, after),
+        divergence=found.share,
+        diff=found.unified,
+        problem=found.problem,
+    )
 
 
-async def screenshot(context: Context, request: Request, given: Arguments) -> Response:
+@operation(http="GET /pages/{page}/screenshot", commands=("show",), returns="image/png")
+async def screenshot(
+    context: Context, request: Request, *, page: given.PageNumber, version: given.VersionNumber = None
+) -> Response:
     """Download the screenshot of a version."""
     del request
-    return picture_response(await run_in_threadpool(_screenshot, context, given))
+
+    def picture() -> bytes:
+        with context.reading() as repository:
+            known, chosen = _chosen(repository, page, version)
+            return pictures.picture_of(repository, chosen, known["url"])
+
+    return picture_response(await run_in_threadpool(picture))
 
 
-async def visual_diff(context: Context, request: Request, given: Arguments) -> Response:
-    """Download the screenshots of two versions side by side, with their differences outlined."""
+@operation(http="GET /pages/{page}/visual-diff", commands=("diff",), returns="image/png")
+async def visual_diff(
+    context: Context,
+    request: Request,
+    *,
+    page: given.PageNumber,
+    old: given.OldVersion = None,
+    new: given.NewVersion = None,
+) -> Response:
+    """Compare the screenshots of two versions, side by side, with their differences outlined."""
     del request
-    return picture_response(await run_in_threadpool(_visual_diff, context, given))
+
+    def picture() -> bytes:
+        with context.reading() as repository:
+            known, *pair = _pair(repository, page, old, new)
+            before, after = (pictures.picture_of(repository, it, known["url"]) for it in pair)
+        return pictures.compare_pictures(before, after).side_by_side()
+
+    return picture_response(await run_in_threadpool(picture))
 
 
-def _screenshot(context: Context, given: Arguments) -> bytes:
+@operation(http="GET /pages/{page}/why", commands=("why",))
+def why(context: Context, *, page: given.PageNumber) -> WhyAnswer:
+    """Explain why a page is visited or not, and whether the next cycle would choose it."""
     with context.reading() as repository:
-        known, version = _chosen(repository, given)
-        return pictures.picture_of(repository, version, known["url"])
-
-
-def _visual_diff(context: Context, given: Arguments) -> bytes:
-    with context.reading() as repository:
-        known, old, new = _pair(repository, given)
-        before, after = (pictures.picture_of(repository, it, known["url"]) for it in (old, new))
-    return pictures.compare_pictures(before, after).side_by_side()
-
-
-def why(context: Context, given: Arguments) -> dict[str, Any]:
-    """Return why a page was visited or not, and whether the next cycle would choose it."""
-    with context.reading() as repository:
-        known = reading.page(repository, given["page"])
+        known = reading.page(repository, page)
     sentences, plan = subprocess_queries.why(context, known["url"])
-    return {"url": known["url"], "state": known["state"], "why": sentences, "plan": plan}
+    return made(WhyAnswer, {"url": known["url"], "state": known["state"], "why": sentences, "plan": plan})
 
 
-def predict(context: Context, given: Arguments) -> dict[str, Any]:
-    """Return the probability that a page has changed since its last visit."""
+@operation(http="GET /pages/{page}/predict", commands=("why",))
+def predict(context: Context, *, page: given.PageNumber) -> PredictionAnswer:
+    """Estimate the probability that a page has changed since its last visit."""
     with context.reading() as repository:
-        known = reading.page(repository, given["page"])
-    return subprocess_queries.predict(context, known["url"])
+        known = reading.page(repository, page)
+    return made(PredictionAnswer, subprocess_queries.predict(context, known["url"]))
 
 
-def _page(repository: Repository, number: int) -> dict[str, Any]:
-    found = reading.page(repository, number)
-    return {name: value for name, value in found.items() if name not in _HIDDEN}
+def named_by_url(numbered: Operation) -> Operation:
+    """The same operation for a page that is named by its URL."""
+    function = numbered.function
+
+    def number(context: Context, url: str) -> int:
+        with context.reading() as repository:
+            return int(reading.find(repository, url)["id"])
+
+    def asked(context: Context, *, url: str, **given_: Any) -> Any:
+        return function(context, page=number(context, url), **given_)
+
+    async def asked_stream(context: Context, request: Request, *, url: str, **given_: Any) -> Any:
+        return await function(context, request, page=await run_in_threadpool(number, context, url), **given_)
+
+    made: Callable[..., Any] = wraps(function)(asked_stream if inspect.iscoroutinefunction(function) else asked)
+    signature = inspect.signature(function)
+    named = [it.replace(name="url", annotation=given.Url) if it.name == "page" else it
+             for it in signature.parameters.values()]  # fmt: skip
+    made.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
+    path = numbered.http.replace("/pages/{page}", "/page")
+    return replace(numbered, name=f"page_{numbered.name.replace('-', '_')}", http=path, function=made)
 
 
-def _chosen(repository: Repository, given: Arguments) -> tuple[dict[str, Any], StoredVersion]:
-    known = reading.page(repository, given["page"])
-    return known, reading.version(repository, known["id"], given["version"])
+def _details(repository: Repository, number: int) -> PageDetailsAnswer:
+    return made(PageDetailsAnswer, reading.page(repository, number))
 
 
-def _pair(repository: Repository, given: Arguments) -> tuple[dict[str, Any], StoredVersion, StoredVersion]:
+def _chosen(repository: Repository, page: int, version: int | None) -> tuple[dict[str, Any], StoredVersion]:
+    known = reading.page(repository, page)
+    return known, reading.version(repository, known["id"], version)
+
+
+def _pair(
+    repository: Repository, page: int, old: int | None, new: int | None
+) -> tuple[dict[str, Any], StoredVersion, StoredVersion]:
     """A page and the two versions that are compared."""
-    known = reading.page(repository, given["page"])
-    new = reading.version(repository, known["id"], given["new"])
-    if given["old"] is None:
-        return known, reading.version_before(repository, new) or new, new
-    return known, reading.version(repository, known["id"], given["old"]), new
-
-
-def _version(row: StoredVersion) -> dict[str, Any]:
-    names = (
-        *("id", "at", "divergence", "new_links", "size", "title", "mime", "encoding", "digest"),
-        *("language", "description", "image", "published", "updated"),
-    )
-    values = {name: getattr(row, name) for name in names}
-    significant = None if row.significant is None else bool(row.significant)
-    flags = {"changed": bool(row.changed), "significant": significant, "rendered": bool(row.rendered)}
-    return {**values, **flags}
-
-
-_VERSION = Field("version", "integer", "Number (`id`) of the version; omitted: the newest.", least=0, most=2**53)
-_COMPARED = (
-    Field("old", "integer", "Earlier version; omitted: the one before `new`.", least=0, most=2**53),
-    Field("new", "integer", "Later version; omitted: the newest.", least=0, most=2**53),
-)
-OPERATIONS = (
-    Operation(
-        method="GET",
-        path="/page",
-        name="lookup",
-        summary="Get a page by URL.",
-        answer=lookup,
-        query=(Field("url", "string", "URL of the page.", required=True),),
-    ),
-    Operation(method="GET", path="/pages/{page}", name="page", summary="Get a page by number.", answer=page),
-    Operation(
-        method="GET",
-        path="/pages/{page}/versions",
-        name="versions",
-        verbs=("log",),
-        summary="List the versions of a page.",
-        answer=versions,
-        returns="rows",
-    ),
-    Operation(
-        method="GET",
-        path="/pages/{page}/visits",
-        name="visits",
-        verbs=("log",),
-        summary="List the visits of a page.",
-        answer=visits,
-        query=(LIMIT,),
-        returns="rows",
-    ),
-    Operation(
-        method="GET",
-        path="/pages/{page}/text",
-        name="text",
-        verbs=("show",),
-        summary="Get the text of a version.",
-        answer=text,
-        query=(_VERSION,),
-    ),
-    Operation(
-        method="GET",
-        path="/pages/{page}/source",
-        name="source",
-        verbs=("show",),
-        summary="Download the stored bytes of a version.",
-        handler=source,
-        query=(_VERSION,),
-        returns="application/octet-stream",
-    ),
-    Operation(
-        method="GET",
-        path="/pages/{page}/diff",
-        name="diff",
-        verbs=("diff",),
-        summary="Compare two versions.",
-        answer=diff,
-        query=_COMPARED,
-    ),
-    Operation(
-        method="GET",
-        path="/pages/{page}/screenshot",
-        name="screenshot",
-        verbs=("show",),
-        summary="Download the screenshot of a version.",
-        handler=screenshot,
-        query=(_VERSION,),
-        returns="image/png",
-    ),
-    Operation(
-        method="GET",
-        path="/pages/{page}/visual-diff",
-        name="visual_diff",
-        verbs=("diff",),
-        summary="Compare the screenshots of two versions.",
-        handler=visual_diff,
-        query=_COMPARED,
-        returns="image/png",
-    ),
-    Operation(
-        method="GET",
-        path="/pages/{page}/why",
-        name="why",
-        verbs=("why",),
-        summary="Explain why a page is visited or not.",
-        answer=why,
-    ),
-    Operation(
-        method="GET",
-        path="/pages/{page}/predict",
-        name="predict",
-        verbs=("predict",),
-        summary="Estimate the probability that a page has changed.",
-        answer=predict,
-    ),
-)
+    known = reading.page(repository, page)
+    after = reading.version(repository, known["id"], new)
+    if old is None:
+        return known, reading.version_before(repository, after) or after, after
+    return known, reading.version(repository, known["id"], old), after

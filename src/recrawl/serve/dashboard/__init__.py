@@ -28,7 +28,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from recrawl.serve.dashboard import api_docs, cluster, lab, lists, marks, overview, pages, running, sites
-from recrawl.serve.dashboard.settings import alerts, filters, policy, seeds, topics
+from recrawl.serve.dashboard.settings import alerts, deliveries, filters, policy, seeds, topics
 from recrawl.serve.dashboard.views import STATIC, Action, View, Views, theme
 
 
@@ -44,8 +44,10 @@ _VIEWS: tuple[tuple[str, View], ...] = (
     ("/running", running.running),
     ("/sites", sites.sites),
     ("/sites/{site:id}", sites.site),
+    ("/usage", sites.usage),
     ("/pages/{page:id}", pages.page),
     ("/pages/{page:id}/look", pages.look),
+    ("/pages/{page:id}/read", pages.read),
     ("/pages/{page:id}/text", pages.text),
     ("/pages/{page:id}/source", pages.source),
     ("/pages/{page:id}/diff", pages.difference),
@@ -61,6 +63,7 @@ _VIEWS: tuple[tuple[str, View], ...] = (
     ("/settings/policy", policy.policy),
     ("/settings/noise", filters.noise),
     ("/settings/alerts", alerts.alerts),
+    ("/settings/deliveries", deliveries.deliveries),
     ("/settings/{topic}", topics.topic),
     ("/api/docs", api_docs.api_docs),
     ("/theme", theme),
@@ -81,6 +84,7 @@ _ACTIONS: tuple[tuple[str, Action], ...] = (
     ("/settings/noise/remove", filters.remove),
     ("/settings/alerts", alerts.put),
     ("/settings/alerts/remove", alerts.remove),
+    ("/settings/deliveries", deliveries.settle),
     ("/settings/{topic}", topics.set_topic),
 )
 

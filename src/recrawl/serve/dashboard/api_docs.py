@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from recrawl.serve.api import OPERATIONS
 from recrawl.serve.api.openapi import document
-from recrawl.serve.api.operations import PREFIX
+from recrawl.serve.api.routes import PREFIX
 from recrawl.serve.dashboard.views import Views
 
 _JSON = "application/json"
@@ -25,7 +25,8 @@ def api_docs(views: Views, request: Request) -> Response:
     for path, methods in described["paths"].items():
         name = path.removeprefix(f"{PREFIX}/").partition("/")[0]
         groups.setdefault(name, []).extend(
-            _operation(root, path, method, operation) for method, operation in methods.items()
+            _operation(root, path, method, operation, described["components"]["schemas"])
+            for method, operation in methods.items()
         )
     problems = described["components"]["schemas"]["Problem"]["properties"]
     return views.show(
@@ -33,7 +34,7 @@ def api_docs(views: Views, request: Request) -> Response:
     )
 
 
-def _operation(root: str, path: str, method: str, operation: dict[str, Any]) -> dict[str, Any]:
+def _operation(root: str, path: str, method: str, operation: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
     content = operation.get("requestBody", {}).get("content", {})
     schema = content.get(_JSON, {}).get("schema", {})
     needed = set(schema.get("required", ()))
@@ -49,16 +50,17 @@ def _operation(root: str, path: str, method: str, operation: dict[str, Any]) -> 
         "body": [_value(name, "body", part, name in needed) for name, part in schema.get("properties", {}).items()],
         "takes": next((kind for kind in content if kind != _JSON), ""),
         "status": status,
-        "returns": _returned(answer),
+        **_answer(answer, schemas),
         "commands": operation.get("x-commands", []),
         "example": _example(root, path, method, operation, schema),
     }
 
 
 def _value(name: str, place: str, schema: dict[str, Any], required: bool) -> dict[str, Any]:
-    """Return one parameter or member of a body for the table."""
+    """Return one parameter, member of a body, or field of an answer for the table."""
+    schema = _without_null(schema)
     limits = [f"{word} {schema[key]:g}" for key, word in (("minimum", "from"), ("maximum", "to")) if key in schema]
-    kind = schema.get("type", "any") if schema.get("type") != "array" else f"list of {schema['items']['type']}s"
+    kind = _kind(schema)
     return {
         "name": name,
         "place": place,
@@ -70,16 +72,38 @@ def _value(name: str, place: str, schema: dict[str, Any], required: bool) -> dic
     }
 
 
-def _returned(answer: dict[str, Any]) -> str:
-    """Return what a response contains.
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a value that is there."""
+    kinds = [kind for kind in schema.get("anyOf", ()) if kind != {"type": "null"}]
+    return {**schema, **kinds[0]} if len(kinds) == 1 else schema
 
-    >>> _returned({"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Rows"}}}})
-    'JSON: a page of rows (items, next)'
+
+def _kind(schema: dict[str, Any]) -> str:
+    """Return the type of a value.
+
+    >>> _kind({"type": "array", "items": {"$ref": "#/components/schemas/Page"}})
+    'list of Page'
     """
+    if "$ref" in schema:
+        return str(schema["$ref"]).rpartition("/")[2]
+    if schema.get("type") == "array":
+        inner = schema["items"]
+        return f"list of {_kind(inner)}{'' if '$ref' in inner else 's'}"
+    return "time" if schema.get("format") == "date-time" else str(schema.get("type", "any"))
+
+
+def _answer(answer: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
+    """Return what a response contains, and the fields of the object, or of each item of the list, that it is."""
     kind, value = next(iter(answer["content"].items()))
     if kind != _JSON:
-        return str(kind)
-    return "JSON: a page of rows (items, next)" if "$ref" in value["schema"] else "JSON: an object"
+        return {"returns": str(kind), "fields": []}
+    name = value["schema"].get("$ref", "").rpartition("/")[2]
+    fields = schemas.get(name, {}).get("properties", {})
+    returns = f"JSON, {name}" if name else "JSON"
+    if "items" in fields:
+        name = fields["items"]["items"]["$ref"].rpartition("/")[2]
+        returns, fields = f"JSON, a list of {name} (items, next)", schemas[name]["properties"]
+    return {"returns": returns, "fields": [_value(key, "answer", part, required=False) for key, part in fields.items()]}
 
 
 def _example(root: str, path: str, method: str, operation: dict[str, Any], schema: dict[str, Any]) -> str:
@@ -94,6 +118,6 @@ def _example(root: str, path: str, method: str, operation: dict[str, Any], schem
     words = ["curl", *([] if method == "get" else ["-X", method.upper()]), f"'{url}'" if query else url]
     if schema:
         parts = schema["properties"]
-        body = {name: _EXAMPLES.get(parts[name].get("type", ""), "value") for name in schema["required"]}
+        body = {name: _EXAMPLES.get(_kind(_without_null(parts[name])), "value") for name in schema["required"]}
         words += ["-H 'Content-Type: application/json'", f"-d '{json.dumps(body)}'"]
     return " ".join(words)

@@ -16,14 +16,14 @@ _LATE = 60.0
 
 def cluster(views: Views, request: Request) -> Response:
     """Show nodes, shards, leases and the run under way."""
-    found = api.state(views.context, {})
+    found = api.state(views.context)
     return views.show(
         request,
         "cluster.html",
         state=found,
         late=_LATE,
-        links=sum(shard["links"] for shard in found["shards"]),
-        unowned=[shard["shard"] for shard in found["shards"] if not shard["worker"]],
+        links=sum(shard.links for shard in found.shards),
+        unowned=[shard.shard for shard in found.shards if not shard.worker],
     )
 
 
@@ -33,11 +33,11 @@ def change(views: Views, request: Request, given: FormData) -> Response:
     node, worker, shard = (str(given.get(name, "")) for name in ("node", "worker", "shard"))
     match given.get("do"):
         case "drain" | "undo":
-            api.drain(views.context, {"node": node, "worker": worker, "draining": given.get("do") == "drain"})
+            api.drain(views.context, node=node, worker=worker, draining=given.get("do") == "drain")
         case "move":
             if not shard.isascii() or not shard.isdecimal() or len(shard) > 6:
                 raise UsageError(f"invalid shard '{shard[:20]}'; use its number")
-            api.move(views.context, {"shard": int(shard), "node": node})
+            api.move(views.context, shard=int(shard), node=node)
         case _:
             raise UsageError(f"unknown action '{str(given.get('do'))[:20]}'; use drain, undo or move")
     return RedirectResponse("/cluster", 303)

@@ -72,16 +72,18 @@ def _filters(views: Views, request: Request) -> tuple[Form, reading.Filters]:
         ("site", "path", "since", "until", "least", "what", "significant", "tag", "unread", "after"),
     )
     now = views.now()
+    on = {name: bool(form.switch(name)) for name in ("significant", "unread")}
+    form.values.update({name: "1" if value else "" for name, value in on.items() if name not in form.errors})
     return form, reading.Filters(
         site=form.number("site", most=1 << 31),
         path=form["path"],
         since=form.moment("since", now),
         until=form.moment("until", now),
         divergence=(form.real("least", most=100.0) or 0.0) / 100,
-        significant=bool(form["significant"]),
+        significant=on["significant"],
         outcome=form["what"] if form["what"] in reading.OUTCOMES else "",
         tag=form["tag"].strip(),
-        unread=bool(form["unread"]),
+        unread=on["unread"],
     )
 
 

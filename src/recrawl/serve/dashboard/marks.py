@@ -11,12 +11,13 @@ from starlette.responses import RedirectResponse, Response
 
 from recrawl.errors import UsageError
 from recrawl.repository.marks import FILTER_FIELDS
-from recrawl.repository.reports.marks import interval_of, tags_of
+from recrawl.repository.reports.marks import interval_of, seeds_with_interval, tags_of
 from recrawl.repository.seeds import add_seeds
 from recrawl.serve.access.login import local_path
 from recrawl.serve.api import marks as api
-from recrawl.serve.api.settings import WRITING
+from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.views import Views
+from recrawl.settings import changing
 
 _NOTICES = {
     "requested": "A visit is requested and starts as soon as nothing else writes to the repository.",
@@ -35,34 +36,44 @@ def shown_marks(views: Views, url: str, site: int, page: int | None) -> dict[str
     with views.reading() as repository:
         tags = tags_of(repository, site, page)
         every = [name for name, _, _ in repository.tags()]
-    return {"target": url, "tags": tags, "all_tags": every, "every": interval_of(views.settings(), url, page)}
+    return {
+        "target": url,
+        "tags": tags,
+        "all_tags": every,
+        "every": interval_of(views.settings(), url, is_page=page is not None),
+    }
 
 
 def recheck(views: Views, request: Request, given: FormData) -> Response:
     """Visit a page or site now."""
     del request
-    answer = api.recheck(views.context, {"target": _text(given, "target")})
-    return _back(given, "requested" if answer["started"] else "queued")
+    answer = api.recheck(views.context, target=_text(given, "target"))
+    return _back(given, "requested" if answer.started else "queued")
 
 
 def tag(views: Views, request: Request, given: FormData) -> Response:
     """Add or remove a tag."""
     del request
     change = api.remove_tag if given.get("do") == "remove" else api.add_tag
-    change(views.context, {"name": _text(given, "name"), "target": _text(given, "target")})
+    change(views.context, name=_text(given, "name"), target=_text(given, "target"))
     return _back(given)
 
 
 def interval(views: Views, request: Request, given: FormData) -> Response:
-    """Set or clear the interval of a page or site: a rule of its seed."""
+    """Set or clear the interval of a page or site: the rule `every` of its seeds, and nothing else of them."""
     del request
-    url, every = _text(given, "target"), _text(given, "every")
-    named: dict[str, Any] = {"every": every} if every else {}
-    if given.get("page"):
-        named["depth"] = 0
-    with WRITING:
-        add_seeds(views.context.folder, views.settings(), [url], named, () if every else ("every",))
-    views.context.scheduler.wake()
+    url, is_page = _text(given, "target"), bool(given.get("page"))
+    with changing(views.context.settings_file):
+        values = views.settings()
+        form = Form(given, ("every",), {"every": interval_of(values, url, is_page=is_page) or ""})
+        if "every" in form.edited:
+            every = form["every"].strip()
+            seeds = [seed.url for seed in seeds_with_interval(values, url, is_page=is_page)]
+            if seeds:
+                add_seeds(views.context.folder, values, seeds, {"every": every})
+            elif every:
+                add_seeds(views.context.folder, values, [url], {"every": every, "depth": 0})
+            views.context.scheduler.wake()
     return _back(given)
 
 
@@ -70,9 +81,9 @@ def mark_read(views: Views, request: Request, given: FormData) -> Response:
     """Mark one change, or all, as read or unread."""
     del request
     number = _text(given, "id")
-    if number and not (number.isascii() and number.isdigit() and len(number) < 16):
+    if "id" in given and not (number.isascii() and number.isdigit() and len(number) < 16):
         raise UsageError(f"invalid change '{number}'")
-    api.mark_read(views.context, {"ids": [int(number)] if number else [], "read": given.get("do") != "unread"})
+    api.mark_read(views.context, ids=[int(number)] if number else None, read=given.get("do") != "unread")
     return _back(given)
 
 
@@ -81,10 +92,10 @@ def save_filter(views: Views, request: Request, given: FormData) -> Response:
     del request
     name = _text(given, "name")
     if given.get("do") == "remove":
-        api.remove_saved_filter(views.context, {"name": name})
+        api.remove_saved_filter(views.context, name=name)
         return RedirectResponse("/changes", 303)
-    fields = {key: _text(given, key) for key in FILTER_FIELDS}
-    api.save_filter(views.context, {"name": name, **fields})
+    fields: Any = {key: _text(given, key) for key in FILTER_FIELDS}
+    api.save_filter(views.context, name=name, **fields)
     return RedirectResponse(f"/changes?{urlencode({key: value for key, value in fields.items() if value})}", 303)
 
 

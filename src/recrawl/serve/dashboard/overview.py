@@ -15,8 +15,9 @@ from recrawl.repository.reports.activity import latest_visits
 from recrawl.repository.reports.changes import Filters, changes
 from recrawl.repository.reports.overview import CycleFigures, Overview
 from recrawl.repository.reports.sites import busiest
-from recrawl.repository.results.words import count
+from recrawl.repository.results.words import count, held_text
 from recrawl.repository.running import Running
+from recrawl.repository.status import held_in_last_cycle
 from recrawl.serve.dashboard.charts import cycles as cycle_charts
 from recrawl.serve.dashboard.charts.time_axis import time_range
 from recrawl.serve.dashboard.running import shown_run
@@ -46,6 +47,7 @@ def overview(views: Views, request: Request) -> Response:
         last = reading.cycles(repository, 1)
         cycles = reading.cycles(repository, _CYCLES, since=shown.since, until=shown.until, most=_COLUMNS)
         sites = busiest(repository, _SITES)
+        held = [held_text(**row) for row in held_in_last_cycle(repository)]
         latest = changes(repository, Filters(), limit=_LATEST).rows
         problems = reading.problems(repository)
         visits = latest_visits(repository, _VISITS)
@@ -63,6 +65,7 @@ def overview(views: Views, request: Request) -> Response:
         spent=cycle_charts.visits(cycles),
         ages=cycle_charts.ages(whole.ages if whole else []),
         sites=sites,
+        held=held,
         latest=latest,
         visits=visits,
         events="/api/v1/events",
@@ -122,7 +125,7 @@ def _state(status: SchedulerStatus, run: Running | None, now: float) -> str:
         return "Scheduled cycles are disabled."
     if status.paused:
         return "The scheduler is paused."
-    return "" if status.due is None else f"The next cycle starts in {span(max(0.0, status.due - now))}."
+    return "" if status.cycle_due is None else f"The next cycle starts in {span(max(0.0, status.cycle_due - now))}."
 
 
 def _controls(status: SchedulerStatus, run: Running | None) -> list[tuple[str, str]]:

@@ -9,17 +9,18 @@ from starlette.responses import Response
 
 from recrawl.errors import DamagedRecord, NotKnown, RepositoryError, UsageError
 from recrawl.repository.explain.prediction import about_relative, sentences
+from recrawl.repository.replay.lookup import FIRST_CHANGE
 from recrawl.repository.reports import pages as reading
 from recrawl.repository.reports.pages import StoredVersion
 from recrawl.repository.repository import Repository
 from recrawl.repository.results.pictures import StoredPicture, compare_pictures, picture_of, stored_picture
-from recrawl.repository.results.words import count
+from recrawl.repository.results.words import count, size
 from recrawl.serve import replay
 from recrawl.serve.dashboard.charts import lines_and_columns as charts
 from recrawl.serve.dashboard.charts.time_axis import TimeRange, time_range
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.marks import notice, shown_marks
-from recrawl.serve.dashboard.render import percent, size
+from recrawl.serve.dashboard.render import percent
 from recrawl.serve.dashboard.views import Views
 from recrawl.serve.jobs import subprocess_queries
 from recrawl.times import span, stamp
@@ -30,6 +31,7 @@ _VIEWS = ("inline", "side", "looks", "screenshots")
 _TABS = (
     ("", "Overview"),
     ("/look", "As it looked"),
+    ("/read", "Read"),
     ("/text", "Text"),
     ("/source", "Source"),
     ("/diff", "Difference"),
@@ -90,6 +92,14 @@ def look(views: Views, request: Request) -> Response:
     )
 
 
+def read(views: Views, request: Request) -> Response:
+    """Show the content of a version to a reader, without the frame of its site."""
+    with views.reading() as repository:
+        found, version = _version(repository, request)
+        shown = reading.content_of(repository, found["url"], version)
+    return _show(views, request, "read.html", found, "/read", version=version, content=shown)
+
+
 def text(views: Views, request: Request) -> Response:
     """Show a version as text."""
     with views.reading() as repository:
@@ -124,7 +134,7 @@ def difference(views: Views, request: Request) -> Response:
     frames = []
     if view == "looks":
         frames = [
-            replay.address(views.context, it.id, found["url"], mark=f"{kind}.{other.id}")
+            f"{replay.address(views.context, it.id, found['url'], mark=f'{kind}.{other.id}')}#{FIRST_CHANGE}"
             for it, other, kind in ((old, new, "removed"), (new, old, "added"))
         ]
     return _show(
@@ -252,6 +262,9 @@ def _compared_pictures(repository: Repository, url: str, old: StoredVersion, new
     except (UsageError, DamagedRecord, RepositoryError) as error:
         return {**shown, "problem": f"What changed is not outlined: {error}."}
     shown["before"]["boxes"], shown["after"]["boxes"] = found.boxes
+    tops = [min((box.top for box in boxes), default=None) for boxes in found.boxes]
+    for name, top in zip(("before", "after"), tops, strict=True):
+        shown[name]["first"] = top if top is not None else next((other for other in tops if other is not None), None)
     return {**shown, "regions": found.regions}
 
 
@@ -262,4 +275,5 @@ def _picture(version: StoredVersion, picture: StoredPicture) -> dict[str, Any]:
         "height": picture.height,
         "at": picture.at,
         "boxes": (),
+        "first": None,
     }

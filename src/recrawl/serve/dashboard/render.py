@@ -9,6 +9,7 @@ import jinja2
 from recrawl.columns import DAY
 from recrawl.repository.reports.pages import side_by_side, stretches
 from recrawl.repository.results import words
+from recrawl.repository.results.addresses import readable_url
 from recrawl.repository.results.values import SearchHit
 from recrawl.times import iso, span, stamp
 
@@ -28,7 +29,7 @@ def environment(now: Callable[[], float]) -> jinja2.Environment:
     made.filters.update(
         {
             "ago": lambda at: ago(at, now()),
-            "bytes": size,
+            "bytes": words.size,
             "heat": heat,
             "clock": lambda at: stamp(at)[11:19],
             "iso": iso,
@@ -36,6 +37,7 @@ def environment(now: Callable[[], float]) -> jinja2.Environment:
             "minute": lambda at: stamp(at)[:16],
             "number": number,
             "percent": percent,
+            "readable": readable_url,
             "quoted": quoted,
             "rate": rate,
             "side_by_side": side_by_side,
@@ -77,20 +79,6 @@ def percent(share: float | None) -> str:
     ('12\xa0%', '-')
     """
     return words.percent(share).replace(" ", "\xa0")
-
-
-def size(value: float | None) -> str:
-    """Format a number of bytes.
-
-    >>> size(512), size(20_480), size(3_500_000_000), size(None)
-    ('512 B', '20 kB', '3.5 GB', '-')
-    """
-    if value is None:
-        return "-"
-    for limit, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if value >= limit:
-            return f"{value / limit:.2g} {unit}" if value / limit < 10 else f"{value / limit:,.0f} {unit}"
-    return f"{value:.0f} B"
 
 
 def rate(per_day: float | None) -> str:

@@ -176,7 +176,7 @@ def _depth(repository: Repository, origin: str) -> Values:
     }
 
 
-def _facts(rules: reading.SiteRules, now: float) -> list[tuple[str, str]]:
+def _facts(rules: reading.SitePoliteness, now: float) -> list[tuple[str, str]]:
     """Return the site's robots.txt rules, rate limits and validator precision."""
     facts = []
     if rules.robots_status < 0:
@@ -225,3 +225,10 @@ def _short(hint: Values) -> str:
     """
     name = KIND_NAMES.get(hint["kind"], hint["kind"])
     return f"{name}: precision {percent(hint['precision'])}, recall {percent(hint['recall'])}"
+
+
+def usage(views: Views, request: Request) -> Response:
+    """Show what takes space on the disk."""
+    with views.reading() as repository:
+        used = repository.usage()
+    return views.show(request, "usage.html", used=used, shown=_SHOWN)

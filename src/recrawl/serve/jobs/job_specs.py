@@ -17,11 +17,12 @@ from recrawl.lab.replays.clairvoyant import Clairvoyant
 from recrawl.lab.replays.hint_sources import is_simulated
 from recrawl.serve.jobs.queue import JobSpec, JobStep
 from recrawl.serve.jobs.uploads import Uploads
+from recrawl.settings import LEVEL_FILES
 
 COMPARISON = "comparison"
 """Name of the job that the Lab of the dashboard runs."""
 _OWN_HISTORY = "history.parquet"
-_FILE_PREFIXES = {"importance": ("file:", "clicks:"), "label": ("relevance:",)}
+_FILE_PREFIXES = {"importance": ("file:", "clicks:"), "label": LEVEL_FILES, "change": LEVEL_FILES}
 """Options whose values may name a file after such a prefix."""
 
 
@@ -120,6 +121,17 @@ def check_inside(folder: Path, importance: str) -> None:
     """Raise UsageError if the setting `importance` names a file outside the repository's folder."""
     kind, colon, path = importance.partition(":")
     if colon and f"{kind}:" in _FILE_PREFIXES["importance"]:
-        inner = (folder / path).resolve()
-        if not inner.is_relative_to(folder.resolve()):
-            raise UsageError(f"'{path}' is outside the repository; over HTTP use a file inside its folder")
+        _inside(folder, path)
+
+
+def level_inside(folder: Path, change: str) -> str:
+    """Return a level of change with the path of its file, which must be inside the repository's folder."""
+    kind, colon, path = change.partition(":")
+    return f"{kind}:{_inside(folder, path)}" if colon and f"{kind}:" in LEVEL_FILES else change
+
+
+def _inside(folder: Path, path: str) -> Path:
+    inner = (folder / path).resolve()
+    if not inner.is_relative_to(folder.resolve()):
+        raise UsageError(f"'{path}' is outside the repository; over HTTP use a file inside its folder")
+    return inner

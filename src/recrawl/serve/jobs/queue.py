@@ -195,7 +195,7 @@ class Jobs:
                 if self._process is process:  # the next job may have started
                     self._process = None
         if process.returncode:
-            raise RecrawlError(error.removeprefix("recrawl: ")[-500:] or "the job was killed, or took over an hour")
+            raise RecrawlError(_told(error)[-500:] or "the job was killed, or took over an hour")
         if printed.stat().st_size > _MAX_RESULT:
             raise RecrawlError(f"the result is larger than {_MAX_RESULT:,} bytes; use the command line")
         return printed.read_text(encoding="utf-8", errors="replace")
@@ -221,3 +221,11 @@ class Jobs:
                 replace(job, **changes) if job.number == number and job.state == "running" else job
                 for job in self._jobs
             ]
+
+
+def _told(line: str) -> str:
+    """What a command said was wrong: with --json it is an object with the message."""
+    try:
+        return str(json.loads(line)["error"])
+    except (ValueError, TypeError, KeyError):
+        return line.removeprefix("recrawl: ")

@@ -32,7 +32,7 @@ def predict(context: Context, url: str) -> dict[str, Any]:
     """Return the probability that a page has changed since its last visit, and what it is based on."""
     with context.dedicated() as repository:
         found: dict[str, Any] | None = repository.predict(url).as_dict() if repository.page_count <= LARGE else None
-    return found or run_command(context, "predict", "--json", "--", url)
+    return found or run_command(context, "why", "--chance", "--json", "--", url)
 
 
 def run_command(context: Context, *words: str) -> Any:

@@ -11,6 +11,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
+from recrawl.durable_files import move_file
 from recrawl.errors import NotKnown, UsageError
 
 FOLDER = "files"
@@ -66,7 +67,7 @@ class Uploads:
 
     def commit(self, partial: Path, name: str) -> None:
         """Turn a complete upload into the file `name`, replacing an existing one."""
-        partial.replace(self.path_for(name))
+        move_file(partial, self.path_for(name))
 
     def remove_partial(self) -> None:
         """Delete incomplete uploads."""

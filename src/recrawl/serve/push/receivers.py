@@ -22,7 +22,7 @@ from recrawl.repository.push.indexnow_keys import KeyClaim, KeyRefused, verify_k
 from recrawl.repository.push.receiving import Accepted, accept_feed, announce
 from recrawl.repository.push.websub import verify_intent
 from recrawl.serve.access.sessions import constant_time_equal
-from recrawl.serve.api.operations import as_json
+from recrawl.serve.api.routes import as_json
 from recrawl.serve.context import Context
 from recrawl.serve.problems import Problem
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from recrawl.cluster.opening import open_repository
 from recrawl.errors import RecrawlError
+from recrawl.repository.delivery.senders import Senders
 from recrawl.repository.opening import TEMPORARY_ERRORS
 from recrawl.repository.push.websub import begin_renewal, due_renewals, renewal_failed, request_renewal
 from recrawl.repository.repository import Repository
-from recrawl.serve.senders import Senders
 from recrawl.settings import Settings
 
 _CHECK_INTERVAL = 15.0
@@ -37,9 +37,9 @@ def renew(repository: Repository, senders: Renewing) -> int:
 
 def settle(repository: Repository, senders: Renewing, seconds: float = 0.0) -> None:
     """Record the errors of the requests that have ended; wait up to `seconds` for those under way."""
-    for name, error in senders.collect(seconds):
-        if error:
-            renewal_failed(repository, name, error)
+    for _, result in senders.collect(seconds):
+        if result is not None and result[1]:
+            renewal_failed(repository, *result)
 
 
 def _request(row: dict[str, Any], settings: Settings) -> Callable[[], tuple[str, str]]:

@@ -16,12 +16,13 @@ from recrawl.columns import DAY, WEEK, Flags, Ints
 from recrawl.lab.experiments.alqaaideh2009 import measures
 from recrawl.lab.experiments.alqaaideh2009 import published as q
 from recrawl.lab.experiments.barbosa2003.measures import version_at
+from recrawl.lab.experiments.intervals import above, both, interval, reaches, within
+from recrawl.lab.experiments.readings import reading
 from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result, Row
-from recrawl.lab.experiments.tan2007.claims import is_above
 from recrawl.lab.experiments.tan2007.replays import ARCHIVES, archive_history
 from recrawl.lab.histories.history import ABSENT, History
 from recrawl.lab.replays.replay import Setup
-from recrawl.lab.replays.runner import over_seeds, run_all
+from recrawl.lab.replays.runner import run_all
 from recrawl.lab.replays.trials import Trial
 
 _SAMPLES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50)
@@ -29,6 +30,8 @@ _SHARE = 0.1
 _CYCLES = 6
 _TOLERANCE = 0.05
 PRINTED = "Q, as printed"
+VERSIONS = (2, 5, 10)
+"""The readings of V, in the order of `readings`."""
 WORLD_NAMES: dict[measures.PageMix, str] = {
     "alike": "made, pages of a site alike",
     "two-kinds": "made, two kinds of pages",
@@ -63,7 +66,8 @@ def fig_2_2(options: ExperimentOptions) -> Result:
     claims = [claim for world in dict.fromkeys(row["world"] for row in rows) for claim in _of_fig_2_2(rows, world)]
     picture = Picture(
         "line", "sample", "change_ratio", "Fig. 2.2: ChangeRatio by sample size", "pages sampled of each site",
-        "ChangeRatio", colour="policy", facet="world", low="low", high="high", notes=("band: least and greatest run",),
+        "ChangeRatio", colour="policy", facet="world", low="low", high="high",
+        notes=("band: 95 % interval of the mean",),
     )  # fmt: skip
     sentences = [
         f"*{sites.name}*: {sum(sites.pages):,} pages, {sites.downloads:,} downloads" for sites in measures.WORLDS
@@ -91,45 +95,49 @@ def _samples_on_archives(options: ExperimentOptions) -> list[Row]:
         for seed in range(1, options.seeds + 1)
     ]
     results = run_all(history, trials, options.timer, cache=options.trials, workers=options.workers)
-    found = {result["policy"]: result["change_ratio"] for result in over_seeds(results)}
-    uniform = found["round-robin(order=shuffled)"]
-    rows: list[Row] = [
-        {"world": ARCHIVES, "policy": name, "sample": size, "change_ratio": found[text]}
-        for text, (name, size) in texts.items()
-    ]
-    return rows + [
-        {"world": ARCHIVES, "policy": "round-robin", "sample": size, "change_ratio": uniform} for size in sizes
-    ]
+    found: dict[str, list[float]] = {}
+    for result in results:
+        found.setdefault(result["policy"], []).append(result["change_ratio"])
+    rows = [(name, size, found[text]) for text, (name, size) in texts.items()]
+    rows += [("round-robin", size, found["round-robin(order=shuffled)"]) for size in sizes]
+    return [
+        {"world": ARCHIVES, "policy": name, "sample": size, **interval(values)._asdict(),
+         "change_ratio": interval(values).mean, "by_seed": values}
+        for name, size, values in rows
+    ]  # fmt: skip
 
 
 def _of_fig_2_2(rows: Sequence[Row], world: str) -> list[Claim]:
-    lines: dict[str, dict[int, float]] = {}
+    lines: dict[str, dict[int, list[float]]] = {}
     for row in rows:
         if row["world"] == world:
-            lines.setdefault(row["policy"], {})[row["sample"]] = row["change_ratio"]
+            lines.setdefault(row["policy"], {})[row["sample"]] = row["by_seed"]
     greedy, round_robin = lines["greedy"], lines["round-robin"]
-    best = max(greedy, key=lambda sample: greedy[sample])
+    best = max(greedy, key=lambda sample: fmean(greedy[sample]))
     first, last = min(greedy), max(greedy)
-    ends = [abs(greedy[end] / round_robin[end] - 1) for end in (first, last)]
-    interior: bool | None = best not in (first, last) and best <= last / 2
-    if max(greedy.values()) < 1.02 * min(greedy.values()):
-        interior = None
-    measured = f"greedy {greedy[first]:.3f} at {first}, {greedy[best]:.3f} at {best}, {greedy[last]:.3f} at {last}; "
-    measured += f"round-robin {round_robin[first]:.3f}"
+    few = best not in (first, last) and best <= last / 2
+    peak = both(above(greedy[best], greedy[first]), above(greedy[best], greedy[last])) if few else False
+    measured = f"greedy {interval(greedy[first])} at {first}, {interval(greedy[best])} at {best}, "
+    measured += f"{interval(greedy[last])} at {last}; round-robin {interval(round_robin[first])}"
+    ends = {
+        end: [one / other for one, other in zip(lines[name][end], round_robin[end], strict=True)]
+        for end in (first, last)
+        for name in ("greedy", "proportional")
+    }
+    same = both(*(within(values, 1 - 2 * _TOLERANCE, 1 + 2 * _TOLERANCE) for values in ends.values()))
     proportional = lines["proportional"][best]
-    steps = is_above(greedy[best], proportional), is_above(proportional, round_robin[best])
-    ordered = False if False in steps else None if None in steps else True
+    ordered = both(above(greedy[best], proportional), above(proportional, round_robin[best]))
     return [
-        Claim.of("§2.6, fig. 2.2", "High ChangeRatio when samples are few but not near zero.", world, interior,
+        Claim.of("§2.6, fig. 2.2", "High ChangeRatio when samples are few but not near zero.", world, peak,
                  measured, "assumed: here one page per site already tells, or a sample never tells enough"),
         Claim.of("§2.6, fig. 2.2", "The three perform the same when samples are small and when they are large.", world,
-                 max(ends) <= 2 * _TOLERANCE, measured,
+                 same, measured,
                  "assumed: where sites differ much, one page per site already separates high from low rates"
-                 if ends[0] > ends[1] else
+                 if abs(fmean(ends[first]) - 1) > abs(fmean(ends[last]) - 1) else
                  "assumed: a large sample of each site still leaves downloads for the sites with high rates"),
         Claim.of("§2.5.4", "Greedy finds more than proportional, which finds more than round-robin.", world, ordered,
-                 f"at {best}: greedy {greedy[best]:.3f}, proportional {proportional:.3f}, "
-                 f"round-robin {round_robin[best]:.3f}",
+                 f"at {best}: greedy {interval(greedy[best])}, proportional {interval(proportional)}, "
+                 f"round-robin {interval(round_robin[best])}",
                  "assumed: sampling costs visits, and the sites change at similar rates"),
     ]  # fmt: skip
 
@@ -198,37 +206,51 @@ def fig_4_2(options: ExperimentOptions) -> Result:
         claims=_of_table_4_2(rows),
         pictures=[_accuracy_chart("Fig. 4.2: accuracy by sample")],
         worlds=_describe_worlds(options),
-        table={"world": "world", "policy": "policy", "sample": ">sample", "accuracy": ">accuracy", "low": ">least",
-               "high": ">greatest"},
+        table={"world": "world", "policy": "policy", "sample": ">sample", "accuracy": ">accuracy",
+               "low": ">from", "high": ">to"},
     )  # fmt: skip
 
 
 def _estimates(options: ExperimentOptions) -> list[Row]:
-    rows: list[Row] = [
-        {"world": name, **row}
-        for mix, name in WORLD_NAMES.items()
-        for row in measures.tables_4(mix, runs=_runs(options))
-    ]
-    return rows + (_estimates_on_archives(archive_history(options), _runs(options)) if options.archives else [])
+    """Rows of both policies; those of frequency-greedy for each reading of V."""
+    rows: list[Row] = []
+    for versions in VERSIONS:
+        of_v: list[Row] = [
+            {"world": name, **row}
+            for mix, name in WORLD_NAMES.items()
+            for row in measures.tables_4(mix, runs=_runs(options), versions=versions)
+        ]
+        if options.archives:
+            of_v += _estimates_on_archives(archive_history(options), _runs(options), versions)
+        if versions == VERSIONS[0]:
+            rows += of_v
+        else:
+            rows += [{**row, "policy": _hybrid(versions)} for row in of_v if row["policy"] != "greedy"]
+    return rows
 
 
-def _estimates_on_archives(history: History, runs: int) -> list[Row]:
+def _hybrid(versions: int) -> str:
+    """The name of frequency-greedy with a reading of V."""
+    return "frequency-greedy" if versions == VERSIONS[0] else f"frequency-greedy, V = {versions}"
+
+
+def _estimates_on_archives(history: History, runs: int, versions: int) -> list[Row]:
     """Average accuracy on real sites, with as many sampled pages per site as in Q."""
     site, changed = changed_by_day(history)
     sites = int(site.max()) + 1
     real = 100 * np.array([changed[:, site == w].mean() for w in range(sites)])
     rows: list[Row] = []
-    for policy, versions in (("greedy", 1), ("frequency-greedy", 2)):
+    for policy, used in (("greedy", 1), ("frequency-greedy", versions)):
         for sample in q.SAMPLES:
             total = max(sites, round(sample * sites / len(q.SITES)))
             accuracies = [
                 float(measures.accuracy(real, measures.estimate(
-                    site, changed, total, versions, np.random.default_rng([run, sample, versions]))).mean())
-                for run in range(min(runs, 5))
+                    site, changed, total, used, np.random.default_rng([run, sample, used]))).mean())
+                for run in range(runs)
             ]  # fmt: skip
-            row = {"world": ARCHIVES, "site": "average", "policy": policy, "sample": sample}
-            mean = {"accuracy": fmean(accuracies), "low": min(accuracies), "high": max(accuracies)}
-            rows.append({**row, "real": float(real.mean()), **mean})
+            mean, low, high = interval(accuracies)
+            row = {"world": ARCHIVES, "site": "average", "policy": policy, "sample": sample, "by_seed": accuracies}
+            rows.append({**row, "real": float(real.mean()), "accuracy": mean, "low": low, "high": high})
     return rows
 
 
@@ -248,31 +270,40 @@ def changed_by_day(history: History, days: int = q.DAYS) -> tuple[Ints, Flags]:
 
 
 def _of_table_4_2(rows: Sequence[Row]) -> list[Claim]:
+    """Q's statements; the one on frequency-greedy for each reading of V."""
     claims = []
     for world in dict.fromkeys(row["world"] for row in rows):
-        average_accuracy = {(row["policy"], row["sample"]): row["accuracy"] for row in rows
-                if row["world"] == world and row["site"] == "average"}  # fmt: skip
-        greedy, hybrid = (
-            [average_accuracy[name, sample] for sample in q.SAMPLES] for name in ("greedy", "frequency-greedy")
-        )
-        shown = (
-            f"greedy {_listed(greedy)}; frequency-greedy {_listed(hybrid)} at {', '.join(map(str, q.SAMPLES))} pages"
-        )
-        gain = fmean(hybrid) - fmean(greedy)
-        claims += [
-            Claim.of("§4.4, table 4.2", "Frequency-greedy is more accurate than greedy.", world,
-                     None if abs(gain) < 0.2 else gain > 0, f"{gain:+.2f} points on average; {shown}",
-                     "assumed: where a page's history says nothing about its future, "
-                     "a longer history adds nothing"),
+        accuracy = {(row["policy"], row["sample"]): row["by_seed"] for row in rows
+                    if row["world"] == world and row["site"] == "average"}  # fmt: skip
+        greedy = [accuracy["greedy", sample] for sample in q.SAMPLES]
+        at = f"at {', '.join(map(str, q.SAMPLES))} pages"
+        for number, versions in enumerate(VERSIONS):
+            hybrid = [accuracy[_hybrid(versions), sample] for sample in q.SAMPLES]
+            gains = [
+                fmean(one) - fmean(other)
+                for one, other in zip(zip(*hybrid, strict=True), zip(*greedy, strict=True), strict=True)
+            ]
+            gain = interval(gains)
+            better = True if gain.low > 0 else False if gain.high < 0 else None
+            claims.append(
+                Claim.of("§4.4, table 4.2", "Frequency-greedy is more accurate than greedy.", world, better,
+                         f"{gain.mean:+.2f} points on average ({gain.low:+.2f} to {gain.high:+.2f}); "
+                         f"greedy {_listed(greedy)}; frequency-greedy {_listed(hybrid)} {at}",
+                         "assumed: where a page's history says nothing about its future, "
+                         "a longer history adds nothing", reading=reading("versions", number))
+            )  # fmt: skip
+        falls = [min(later) - first for first, *later in zip(*greedy, strict=True)]
+        high = [min(later) for _, *later in zip(*greedy, strict=True)]
+        claims.append(
             Claim.of("§4.3, table 4.2", "Greedy's accuracy is high down to 25 pages and falls at 10.", world,
-                     min(greedy[1:]) > 95 and greedy[0] < min(greedy[1:]) - 5, shown,
-                     "assumed: where rates are low, a site without a sample is estimated nearly as well"),
-        ]  # fmt: skip
+                     both(reaches(high, 95), reaches(falls, 5)), f"greedy {_listed(greedy)} {at}",
+                     "assumed: where rates are low, a site without a sample is estimated nearly as well")
+        )  # fmt: skip
     return claims
 
 
-def _listed(values: Sequence[float]) -> str:
-    return ", ".join(f"{value:.1f}" for value in values)
+def _listed(values: Sequence[Sequence[float]]) -> str:
+    return ", ".join(f"{fmean(value):.1f}" for value in values)
 
 
 def _accuracy_chart(title: str) -> Picture:
@@ -295,4 +326,4 @@ def _describe_worlds(options: ExperimentOptions) -> list[str]:
 
 
 def _runs(options: ExperimentOptions) -> int:
-    return 20 if options.scale >= 1 else 5
+    return max(20 if options.scale >= 1 else 5, options.seeds)

@@ -18,6 +18,7 @@ from recrawl.choose.papers.by_site.sample_size import root_sample
 from recrawl.choose.papers.by_site.site_sampling import expected_finds, fill_in_order, quotas
 from recrawl.columns import DAY, Flags, Floats, Ints
 from recrawl.lab.experiments.alqaaideh2009 import published as q
+from recrawl.lab.experiments.intervals import interval
 from recrawl.lab.histories.history import History, assemble
 from recrawl.lab.replays.replay import Setup, replay
 
@@ -64,7 +65,7 @@ WORLDS = (
 
 
 def figure_2_2(runs: int = 20, worlds: Sequence[Sites] = WORLDS) -> list[Row]:
-    """ChangeRatio of one cycle by the sample taken from each site: mean, minimum and maximum over the runs.
+    """ChangeRatio of one cycle by the sample taken from each site: mean over the runs with its interval.
 
     A run redraws the changed pages and the policies' seed. Samples grow until they use all downloads. Round-robin takes
     no samples; it has a row for each sample size so that charts can show it beside the others.
@@ -81,8 +82,9 @@ def figure_2_2(runs: int = 20, worlds: Sequence[Sites] = WORLDS) -> list[Row]:
                 "round-robin": uniform,
             }
             for policy, values in ratios.items():
-                row = {"world": sites.name, "sample": sample, "policy": policy, "change_ratio": float(values.mean())}
-                rows.append({**row, "low": float(values.min()), "high": float(values.max()), "root_sample": root})
+                mean, low, high = interval(values.tolist())
+                row = {"world": sites.name, "sample": sample, "policy": policy, "change_ratio": mean, "low": low}
+                rows.append({**row, "high": high, "by_seed": values.tolist(), "root_sample": root})
     return rows
 
 
@@ -134,8 +136,8 @@ def tables_4(
 
     The procedure is that of Q's tool (§4.3, §4.4, appendix A): all pages exist on every day, each day's samples are
     compared with the day before, and their sizes follow from the rates of the day before. Nothing is downloaded beyond
-    the samples. `estimated` and `accuracy` (spec M7) are means over the runs, `low` and `high` the minimum and maximum
-    accuracy. The site "average" is the mean over the sites.
+    the samples. `estimated` and `accuracy` (spec M7) are means over the runs, `low` and `high` the interval of the mean
+    accuracy, `by_seed` the accuracy of each run. The site "average" is the mean over the sites.
     """
     estimators = {"greedy": 1, "frequency-greedy": versions}
     measured: dict[tuple[str, int], list[tuple[Floats, Floats]]] = {}
@@ -153,7 +155,7 @@ def tables_4(
     return rows
 
 
-def nine_sites(mix: PageMix, seed: int, nitc: float = 0.09) -> tuple[Ints, Flags]:
+def nine_sites(mix: PageMix, seed: int, nitc: float = 0.09, days: int = q.DAYS) -> tuple[Ints, Flags]:
     """Each page's site, and for every day and page whether it changed since the day before.
 
     Q prints only each site's rate. `alike`: each page of a site changes with that probability every day. `two-kinds`:
@@ -164,8 +166,8 @@ def nine_sites(mix: PageMix, seed: int, nitc: float = 0.09) -> tuple[Ints, Flags
     site = np.repeat(np.arange(len(q.SITES)), [s.pages for s in q.SITES])
     rate = np.array([nitc if s.name == "www.nitc.gov.jo" else s.rate for s in q.SITES])[site] / 100
     if mix == "two-kinds":
-        return site, np.tile(rng.random(len(site)) < rate, (q.DAYS, 1))
-    return site, rng.random((q.DAYS, len(site))) < rate
+        return site, np.tile(rng.random(len(site)) < rate, (days, 1))
+    return site, rng.random((days, len(site))) < rate
 
 
 def estimate(site: Ints, changed: Flags, total: int, versions: int, rng: np.random.Generator) -> Floats:
@@ -228,5 +230,6 @@ def _rows(policy: str, sample: int, real: Floats, estimated: Floats) -> Iterator
 
 
 def _spread(values: Floats) -> Row:
-    """Mean, minimum and maximum accuracy over the runs."""
-    return {"accuracy": float(values.mean()), "low": float(values.min()), "high": float(values.max())}
+    """The mean accuracy over the runs with its interval."""
+    mean, low, high = interval(values.tolist())
+    return {"accuracy": mean, "low": low, "high": high, "by_seed": values.tolist()}

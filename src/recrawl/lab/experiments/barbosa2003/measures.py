@@ -8,19 +8,22 @@ future work. Everything is then measured on what happens after that time.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from recrawl.book import Book
 from recrawl.choose import make_policy
+from recrawl.choose.protocol import NAMED, Choice, Learner, Policy
 from recrawl.columns import DAY, HOUR, Flags, Floats, Ints
 from recrawl.errors import UsageError
 from recrawl.lab.experiments.barbosa2003 import published as b
+from recrawl.lab.experiments.readings import replayed as replayed_by
 from recrawl.lab.histories.history import ABSENT, History
 from recrawl.lab.replays.replay import Setup, replay
 from recrawl.learn.structure.anchor import anchors
 from recrawl.learn.structure.depth import from_anchors, layers, recommend
+from recrawl.model import Outcomes
 
 Row = dict[str, Any]
 SecondsOffset = float | Floats
@@ -203,23 +206,48 @@ def case_study(scope: SiteScope, n: int = b.CHOSEN_N, every: float = b.EVERY_HOU
 def replayed(scope: SiteScope, n: int = b.CHOSEN_N, passes: float = 1.0, seed: int = 1) -> list[Row]:
     """The same by the policies: cycles of six hours, each with the visits that B's pace allows.
 
-    The history is replayed from its start. The first whole pass is left out, since uniform visits then reach pages that
-    were in the repository for less than a pass.
+    The history is replayed from its start, and the anchors are named. The first whole pass is left out, since uniform
+    visits then reach pages that were in the repository for less than a pass.
     """
     every = b.EVERY_HOURS * HOUR
     budget = max(1, round(_pace(scope) * every))
     first = int(np.ceil(len(scope.pages) / budget))
     cycles = first + max(1, round(first * passes))
     rows: list[Row] = []
-    for text in ("round-robin", f"anchor-depth(n={n}, every={b.EVERY_HOURS:g}, rest=0)"):
-        outcome = replay(
-            scope.history, make_policy(text), Setup(budget=budget, cycle=every, cycles=cycles, seed=seed, samples=1)
-        )
+    anchored = f"anchor-depth(n={n}, every={b.EVERY_HOURS:g}, "
+    by_reading = {name: text.replace("anchor-depth(", anchored) for name, text in replayed_by("slow").items()}
+    for reading, text in {"": "round-robin", **by_reading}.items():
+        setup = Setup(budget=budget, cycle=every, cycles=cycles, seed=seed, samples=1)
+        outcome = replay(scope.history, Named(make_policy(text), scope.anchor[scope.anchor >= 0]), setup)
         visits, found = int(outcome.visits[first:].sum()), int(outcome.found[first:].sum())
         fresh = float(np.mean(outcome.freshness[first:]))
-        row = {"policy": text, "visits": visits, "found": found, "success": found / max(1, visits)}
+        row = {"policy": text, "reading": reading, "visits": visits, "found": found, "success": found / max(1, visits)}
+        days = (cycles - first) * every / DAY
+        row |= {"requests_a_day": visits / days, "age_days": float(np.mean(outcome.age[first:]))}
         rows.append({**row, "freshness": fresh, "delay_hours": outcome.delay * 24})
     return rows
+
+
+class Named:
+    """A policy that is told the anchors, as B's crawler was by its users; the others do not ask for them."""
+
+    name: ClassVar[str] = "named"
+    source: ClassVar[str] = "Barbosa et al. 2003 §3"
+    needs: frozenset[str]  # not a ClassVar: it depends on the policy
+
+    def __init__(self, policy: Policy, anchors: Ints) -> None:
+        self.needs = policy.needs
+        self._policy, self._anchors = policy, anchors
+
+    def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
+        """Name the anchors, and let the policy choose."""
+        book.memory[NAMED] = self._anchors
+        return self._policy.cycle(book, budget, rng)
+
+    def learn(self, book: Book, seen: Outcomes, at: Floats) -> None:
+        """Let the policy learn, if it does."""
+        if isinstance(self._policy, Learner):
+            self._policy.learn(book, seen, at)
 
 
 def _delay(

@@ -6,16 +6,19 @@ from dataclasses import replace
 
 from recrawl.lab.experiments.radinsky2013 import published as r
 from recrawl.lab.experiments.radinsky2013.settings import (
+    COIN,
     MULTIPLE,
     NAMES,
     SINGLE,
     PredictionWorld,
     Row,
+    coin_row,
     make_claim,
     measure_worlds,
     measured_row,
     test_day_count,
 )
+from recrawl.lab.experiments.readings import SENTENCES
 from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result
 from recrawl.lab.predict.methods import PredictionSetting
 
@@ -39,6 +42,7 @@ def fig_6(options: ExperimentOptions) -> Result:
             for method in _METHODS:
                 setting = PredictionSetting(method, train=train, workers=world.workers)
                 rows.append({**measured_row(world, setting, test_days, NAMES[method]), "train": train})
+            rows.append({**coin_row(world, test_days, train), "published": None, "train": train})
         return rows, _claims_of_fig_6(world, rows)
 
     picture = Picture(
@@ -54,22 +58,35 @@ def fig_6(options: ExperimentOptions) -> Result:
 
 
 def _claims_of_fig_6(world: PredictionWorld, rows: list[Row]) -> list[Claim]:
-    base, single, multiple = ({row["train"]: row["accuracy"] for row in rows if row["method"] == NAMES[method]}
-                              for method in _METHODS)  # fmt: skip
-    if any(value is None for line in (base, single, multiple) for value in line.values()):
+    threshold, single, multiple, coin = (
+        {row["train"]: row["accuracy"] for row in rows if row["method"] == name}
+        for name in (*(NAMES[method] for method in _METHODS), COIN)
+    )
+    if any(value is None for line in (threshold, single, multiple, coin) for value in line.values()):
         return []
     large_sizes = [size for size in SIZES if size >= _MIN_TRAIN]
-    ordered = all(multiple[size] > single[size] > base[size] for size in large_sizes)
     spread = max(multiple[size] for size in large_sizes) - min(multiple[size] for size in large_sizes)
-    drop = min(multiple[size] for size in large_sizes) - max(multiple[size] for size in SIZES if size < _MIN_TRAIN)
-    accuracies = "; ".join(
-        f"{size} days: {base[size]:.1f}, {single[size]:.1f}, {multiple[size]:.1f} %" for size in large_sizes
-    )
+    small_sizes = [size for size in SIZES if size < _MIN_TRAIN]
+    drop = {
+        name: min(line[size] for size in large_sizes) - max(line[size] for size in small_sizes)
+        for name, line in (("single expert", single), ("multiple experts", multiple))
+    }
+    gains = ", ".join(f"{name} {gain:+.1f}" for name, gain in drop.items())
+    claims = []
+    for one, base in zip(SENTENCES["probability"].readings, (coin, threshold), strict=True):
+        ordered = all(multiple[size] > single[size] > base[size] for size in large_sizes)
+        accuracies = "; ".join(
+            f"{size} days: {base[size]:.1f}, {single[size]:.1f}, {multiple[size]:.1f} %" for size in large_sizes
+        )
+        claims.append(make_claim("all sizes", world, ordered, accuracies, reading=one.name))
     return [
-        make_claim("all sizes", world, ordered, accuracies),
+        *claims,
         make_claim("constant", world, spread <= _CONSTANT, f"multiple experts vary by {spread:.1f} points"),
-        make_claim("under 30", world, drop > 0, f"multiple experts gain {drop:+.1f} points from under 30 days to more"),
-    ]
+        make_claim(
+            "under 30", world, all(gain > 0 for gain in drop.values()),
+            f"gain in points from under 30 days to more: {gains}",
+        ),
+    ]  # fmt: skip
 
 
 def fig_7(options: ExperimentOptions) -> Result:

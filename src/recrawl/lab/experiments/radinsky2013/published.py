@@ -6,8 +6,8 @@ R = Radinsky and Bennett 2013, "Predicting Content Change on the Web". Notes on 
   on under 30 % of the days were left out. The change rate of the rest is not printed, so the accuracy of always
   predicting the majority class is unknown.
 - Figures 6 and 7 are charts without printed values; only the statements about them can be compared.
-- The baseline predicts a change "with probability" its frequency (§5.1). As a random draw it scores lower than
-  predicting the likelier class; both are measured.
+- The baseline predicts a change "with probability" its frequency (§5.1): a coin. Predicting the likelier class (a
+  threshold of one half) scores higher; both are measured, as readings of the sentence.
 - Table 1 calls the baseline "1D features". A machine on the 1D features alone is measured beside it.
 """
 

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import numpy as np
 
 from recrawl.columns import Flags, Floats
 from recrawl.lab.experiments.radinsky2013 import published as r
+from recrawl.lab.experiments.readings import SENTENCES
 from recrawl.lab.experiments.result import Claim, ExperimentOptions, Result
 from recrawl.lab.formats.archive import files_of
 from recrawl.lab.predict.archive_days import read_days
@@ -28,8 +28,10 @@ from recrawl.lab.predict.scores import paired
 
 LABELS = ("text", "divergence:0.1", "significant")
 FREQUENCY, ONE, SINGLE, MULTIPLE = "frequency", "1d", "2d", "3d"
+WEEK = "planted, quiet at weekends"
+COIN = "frequency as a coin (R's baseline)"
 NAMES = {
-    "frequency": "frequency (baseline)",
+    "frequency": "frequency, threshold (ours)",
     "1d": "1D, one machine",
     "2d": "2D, single expert",
     "3d": "3D, multiple experts",
@@ -112,12 +114,16 @@ def worlds(
     *,
     every_page: bool = False,
     planted_days: int = _PLANTED_DAYS,
+    week: bool = False,
 ) -> list[PredictionWorld]:
     """The planted worlds and each archive under each label; archives with too few days or pages are left out.
 
-    As in R, pages that flip often are judged; with `every_page`, a sample of all pages that have a label.
+    As in R, pages that flip often are judged; with `every_page`, a sample of all pages that have a label. With `week`,
+    also a planted world with few changes at weekends.
     """
     found = [_planted(options.scale, leaders, planted_days, options.workers, options.cpu) for leaders in (1, 4)]
+    if week:
+        found.append(_planted(options.scale, 1, planted_days, options.workers, options.cpu, weekend=0.1))
     cache = options.cache / "facts" if options.cache else None
     for path in _daily_files(options):
         for label in labels or (options.change,):
@@ -133,9 +139,10 @@ def measure_worlds(
     labels: Sequence[str] | None = None,
     *,
     every_page: bool = False,
+    week: bool = False,
 ) -> Result:
     """The rows and claims of `measure` on all worlds; the caller adds pictures, notes and headings."""
-    found = worlds(options, labels, every_page=every_page)
+    found = worlds(options, labels, every_page=every_page, week=week)
     step = progress_steps(options, len(found))
     result = Result([], worlds=[world.describe() for world in found])
     for world in found:
@@ -166,10 +173,13 @@ def _archive(
 
 
 @lru_cache(maxsize=4)
-def _planted(scale: float, leaders: int, days: int, workers: int, clock: Callable[[], float]) -> PredictionWorld:
+def _planted(
+    scale: float, leaders: int, days: int, workers: int, clock: Callable[[], float], weekend: float = 1.0
+) -> PredictionWorld:
     groups = max(3, 3 * round(4 * scale))
-    world = planted(Planted(groups=groups, size=8, leaders=leaders, days=days, seed=1))
+    world = planted(Planted(groups=groups, size=8, leaders=leaders, days=days, weekend=weekend, seed=1))
     name = "planted, one leads" if leaders == 1 else "planted, half lead"
+    name = WEEK if weekend < 1 else name
     return PredictionWorld(
         name, "planted", world.days, _sample(often_flipping(world.days), _pages(scale)), workers, clock
     )
@@ -225,14 +235,30 @@ def measured_row(
     }
 
 
-def coin_row(world: PredictionWorld, test_days: range, train: int = r.TRAIN) -> Row:
-    """The baseline as a random draw with the page's frequency: its expected accuracy."""
+def coin_by_page(world: PredictionWorld, test_days: range, train: int = r.TRAIN) -> Floats:
+    """The baseline as R prints it, a draw with the page's frequency: one per page, its expected accuracy."""
     frequencies = frequency(world.days, train, test_days)
     found = world.evaluate_setting(PredictionSetting("frequency", train=train), test_days)
-    correct = np.where(found.truth, frequencies, 1 - frequencies)
-    mean = [float(correct[page][known].mean()) for page, known in enumerate(found.evaluated) if known.any()]
-    accuracy = 100 * fmean(mean) if mean else None
-    return {"world": world.name, "label": world.label, "method": "frequency, as a coin", "accuracy": accuracy}
+    correct = np.where(found.evaluated, np.where(found.truth, frequencies, 1 - frequencies), 0.0).sum(axis=1)
+    known = found.evaluated.sum(axis=1)
+    mean: Floats = np.divide(correct, known, out=np.full(len(known), np.nan), where=known > 0)
+    return mean
+
+
+def coin_row(world: PredictionWorld, test_days: range, train: int = r.TRAIN) -> Row:
+    """The row of the baseline as a coin."""
+    accuracy = _percent(coin_by_page(world, test_days, train))
+    published = r.TABLE_1["frequency"]
+    return {"world": world.name, "label": world.label, "method": COIN, "accuracy": accuracy, "published": published}
+
+
+def baselines(world: PredictionWorld, first: PredictionSetting, test_days: range) -> dict[str, Row]:
+    """The paired t-tests of a setting against the baseline, by reading: R's coin, and our threshold."""
+    by_page = world.evaluate_setting(first, test_days).by_page()
+    threshold = PredictionSetting("frequency", train=first.train, workers=world.workers)
+    others = (coin_by_page(world, test_days, first.train), world.evaluate_setting(threshold, test_days).by_page())
+    names = [one.name for one in SENTENCES["probability"].readings]
+    return {name: _in_points(paired(by_page, other)) for name, other in zip(names, others, strict=True)}
 
 
 def compare(world: PredictionWorld, first: PredictionSetting, second: PredictionSetting, test_days: range) -> Row:
@@ -240,6 +266,11 @@ def compare(world: PredictionWorld, first: PredictionSetting, second: Prediction
     found = paired(
         world.evaluate_setting(first, test_days).by_page(), world.evaluate_setting(second, test_days).by_page()
     )
+    return _in_points(found)
+
+
+def _in_points(found: Row) -> Row:
+    """A test with its difference in percentage points."""
     difference = found["difference"]
     return {**found, "difference": None if difference is None else 100 * difference}
 
@@ -270,11 +301,13 @@ def describe_test(test: Row) -> str:
     return f"{test['difference']:+.1f} points, {p}, {test['pages']} pages"
 
 
-def make_claim(key: str, world: PredictionWorld, holds: bool | None, numbers: str, why: str = "") -> Claim:
+def make_claim(
+    key: str, world: PredictionWorld, holds: bool | None, numbers: str, why: str = "", reading: str = ""
+) -> Claim:
     """A claim of R on a world."""
     place, says = r.STATEMENTS[key]
     reason = r.TOO_FEW if holds is None else why or r.why(key, made=world.label == "planted")
-    return Claim.of(place, says, world.title, holds, numbers, reason)
+    return Claim.of(place, says, world.title, holds, numbers, reason, reading=reading)
 
 
 def progress_steps(options: ExperimentOptions, total: int) -> Callable[[], None]:

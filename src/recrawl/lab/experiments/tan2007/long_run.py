@@ -1,15 +1,17 @@
 """T's figure 9, the adaptive download probability over many cycles, and T's wish: the same over a longer time.
 
-HA and WHA are run with both readings of n: all cycles, as T prints it (eq. 6), and the page's own visits.
+HA and WHA are run with each reading of T's sentences on their history: as T has it (§3, eqs. 5 to 8), and with each of
+its sentences read in its other way, one at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from statistics import fmean
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from recrawl.lab.experiments.intervals import above, both, interval, reaches, within
+from recrawl.lab.experiments.readings import SENTENCES
 from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result, Row, by_world
-from recrawl.lab.experiments.tan2007.claims import SIMILAR, Curve, Judgement, claim, is_above
+from recrawl.lab.experiments.tan2007.claims import SIMILAR, Curve, Judgement, claim, curves_of, mean_at
 from recrawl.lab.experiments.tan2007.published import CYCLES
 from recrawl.lab.experiments.tan2007.replays import ReplaySetting, budget_text, describe_worlds, run_settings, sampling
 
@@ -18,8 +20,18 @@ _CYCLES_OFF = 3
 LONG = 52
 """Cycles of the longer run: two years of two weeks each."""
 _TABLE = {"world": "world", "policy": "policy", "cycle": ">cycle", "change_ratio": ">ChangeRatio"}
-BY_HISTORY = {f"{name} ({n})": (phi, n) for name, phi in (("HA", "ha"), ("WHA", "wha")) for n in ("cycles", "visits")}
-"""HA and WHA with both readings of n."""
+AS_T = "as T"
+"""The first reading of every sentence."""
+
+
+def readings_of_history() -> dict[str, str]:
+    """The parameters of `sampling` for each reading of HA and WHA, by its name."""
+    others = {
+        one.name: one.replay.removeprefix("sampling(").removesuffix(")")
+        for sentence in ("sample", "today", "n")
+        for one in SENTENCES[sentence].readings[1:]
+    }
+    return {AS_T: "", **others}
 
 
 def fig_9(options: ExperimentOptions) -> Result:
@@ -28,7 +40,10 @@ def fig_9(options: ExperimentOptions) -> Result:
     notes = [
         "T's figure has no printed values; only T's statements about it are compared.",
         f"T plots {CYCLES} cycles of two weeks.",
-        "HA and WHA: *cycles* divides by all cycles so far, as T prints it; *visits* (ours) by the page's own.",
+        (
+            f"*{AS_T}*: changed samples lead, n counts cycles, and λ includes the comparison just made; "
+            "the other readings differ in one of these."
+        ),
     ]
     return _result(rows, of_fig_9, "Fig. 9: the long run", describe_worlds(options), notes)
 
@@ -41,10 +56,11 @@ def longer(options: ExperimentOptions) -> Result:
 
 
 def _settings(cycles: int = 0) -> list[ReplaySetting]:
-    texts = {
-        "DB": sampling("DB", 1),
-        **{name: sampling("DB", 1, phi, n=n) for name, (phi, n) in BY_HISTORY.items()},
-        "RNS": "random",
+    texts = {"DB": sampling("DB", 1), "RNS": "random"}
+    texts |= {
+        f"{name} ({reading})": sampling("DB", 1, name.lower(), reading=given)
+        for reading, given in readings_of_history().items()
+        for name in ("HA", "WHA")
     }
     return [ReplaySetting(name, text, 2, 25_000, {}, cycles) for name, text in texts.items()]
 
@@ -65,7 +81,7 @@ def by_cycle(rows: Iterable[Row]) -> Iterator[Row]:
     for row in rows:
         for cycle, values in enumerate(row["by_cycle"], 1):
             if values is not None:
-                mean, low, high = values
+                mean, low, high = interval(values)
                 keys = ("world", "policy", "weeks", "resources", "budget", "pages", "seeds")
                 yield {
                     **{key: row[key] for key in keys},
@@ -73,30 +89,40 @@ def by_cycle(rows: Iterable[Row]) -> Iterator[Row]:
                     "change_ratio": mean,
                     "low": low,
                     "high": high,
+                    "by_seed": values,
                 }
 
 
 def of_fig_9(rows: Sequence[Row]) -> list[Claim]:
-    """T's statements, for both readings of n."""
+    """T's statements, for each reading of its history."""
     claims = []
     for world, world_rows in by_world(rows).items():
-        lines = _lines(world_rows)
-        last = sorted(set.intersection(*(set(line) for line in lines.values())))
-        early, late = [cycle for cycle in last if 2 <= cycle <= 5], [cycle for cycle in last if cycle > 5]
-        for n in ("cycles", "visits"):
-            ha, wha = f"HA ({n})", f"WHA ({n})"
-            if ha not in lines:
+        lines = curves_of(world_rows, "cycle")
+        shared = sorted(set.intersection(*(set(line) for line in lines.values())))
+        first, late = [cycle for cycle in shared if 2 <= cycle <= 5], [cycle for cycle in shared if cycle > 5]
+        last = shared[-(len(shared) // 3 or 1) :]
+        for reading in readings_of_history():
+            ha, wha = f"HA ({reading})", f"WHA ({reading})"
+            if ha not in lines or not first or not late:
                 continue
-            start = {name: _mean(lines[name], early) for name in (ha, wha, "RNS")}
-            slow = all(start[name] <= start["RNS"] * (1 + SIMILAR) for name in (ha, wha))
-            means = [_mean(lines[name], late) for name in (wha, ha)]
-            claims += [
-                claim("slow-start", world, (slow, ", ".join(f"{k} {v:.3f}" for k, v in start.items()), "")),
-                claim("wha-over-ha", world,
-                      (is_above(*means), f"from cycle 6 on {wha} {means[0]:.3f}, {ha} {means[1]:.3f}", "")),
-                claim("wha-passes", world, _passes(lines, wha, 16, last)),
-                claim("ha-passes", world, _passes(lines, ha, 18, last)),
-            ]  # fmt: skip
+            start = {name: mean_at(lines[name], first) for name in (ha, wha, "RNS", "DB")}
+            later = {name: mean_at(lines[name], late) for name in (wha, ha)}
+            end = {name: mean_at(lines[name], last) for name in (wha, ha, "DB")}
+            ratios = [[one / max(other, 1e-9) for one, other in zip(start[name], start["RNS"], strict=True)]
+                      for name in (ha, wha)]  # fmt: skip
+            judgements: dict[str, Judgement] = {
+                "slow-start": (both(*(_at_most(of, 1 + SIMILAR) for of in ratios)), shown(start), ""),
+                "begins-below": (both(*(above(start["DB"], start[name]) for name in (ha, wha))), shown(start), ""),
+                "wha-over-ha": (above(later[wha], later[ha]), f"from cycle 6 on {shown(later)}", ""),
+                "wha-passes": _passes(lines, wha, 16, shared),
+                "ha-passes": _passes(lines, ha, 18, shared),
+                "overtakes": (
+                    both(*(above(end[name], end["DB"]) for name in (ha, wha))),
+                    f"cycles {last[0]} to {last[-1]}: {shown(end)}",
+                    "",
+                ),
+            }
+            claims += [claim(name, world, judged, reading=reading) for name, judged in judgements.items()]
     return claims
 
 
@@ -104,34 +130,38 @@ def of_longer(rows: Sequence[Row]) -> list[Claim]:
     """Whether the history-adaptive strategies outperform DB in the long run (T §7)."""
     claims = []
     for world, world_rows in by_world(rows).items():
-        lines = _lines(world_rows)
-        last = sorted(set.intersection(*(set(line) for line in lines.values())))
-        half = last[len(last) // 2 :]
-        for n in ("cycles", "visits"):
-            mean = {name: _mean(lines[name], half) for name in (f"WHA ({n})", f"HA ({n})", "DB", "RNS")}
-            best = is_above(mean[f"WHA ({n})"], max(mean["DB"], mean[f"HA ({n})"]))
-            shown = ", ".join(f"{name} {value:.3f}" for name, value in mean.items())
-            claims.append(claim("long-run", world, (best, f"cycles {half[0]} to {half[-1]}: {shown}", "")))
+        lines = curves_of(world_rows, "cycle")
+        cycles = sorted(set.intersection(*(set(line) for line in lines.values())))
+        half = cycles[len(cycles) // 2 :]
+        for reading in readings_of_history():
+            mean = {name: mean_at(lines[name], half) for name in (f"WHA ({reading})", f"HA ({reading})", "DB", "RNS")}
+            wha, *others = mean.values()
+            best = both(*(above(wha, other) for other in others))
+            measured = f"cycles {half[0]} to {half[-1]}: {shown(mean)}"
+            claims.append(claim("long-run", world, (best, measured, ""), reading=reading))
     return claims
 
 
-def _lines(rows: Iterable[Row]) -> dict[str, Curve]:
-    lines: dict[str, Curve] = {}
-    for row in rows:
-        lines.setdefault(row["policy"], {})[row["cycle"]] = row["change_ratio"]
-    return lines
+def shown(values: Mapping[str, Sequence[float]]) -> str:
+    """The means with their intervals."""
+    return ", ".join(f"{name} {interval(one)}" for name, one in values.items())
 
 
-def _mean(line: Curve, cycles: Sequence[int]) -> float:
-    return fmean(line[cycle] for cycle in cycles) if cycles else 0.0
+def _at_most(values: Sequence[float], most: float) -> bool | None:
+    return reaches([-value for value in values], -most)
 
 
 def _passes(lines: dict[str, Curve], name: str, expected: int, cycles: Sequence[int]) -> Judgement:
-    """Whether a line stays above DB's from about the expected cycle on."""
-    behind = [cycle for cycle in cycles if lines[name][cycle] <= lines["DB"][cycle]]
-    first = next((cycle for cycle in cycles if not behind or cycle > behind[-1]), None)
-    last_third = cycles[-(len(cycles) // 3 or 1) :]
-    means = ", ".join(f"{one} {_mean(lines[one], last_third):.3f}" for one in (name, "DB"))
-    course = "stays below DB to the end" if first is None else f"stays above DB from cycle {first} on"
-    measured = f"{name} {course}; in the last {len(last_third)} cycles {means}"
-    return first is not None and abs(first - expected) <= _CYCLES_OFF, measured, ""
+    """Whether a line stays above DB's from about the expected cycle on, in each seed."""
+    firsts = []
+    for seed in range(len(lines[name][cycles[0]])):
+        behind = [cycle for cycle in cycles if lines[name][cycle][seed] <= lines["DB"][cycle][seed]]
+        firsts.append(next((cycle for cycle in cycles if not behind or cycle > behind[-1]), None))
+    passed = [float(first) for first in firsts if first is not None]
+    course = f"stays above DB in {len(passed)} of {len(firsts)} seeds"
+    if not passed:
+        return False, course, ""
+    measured = f"{course}, from cycle {interval(passed)} on"
+    if len(passed) < len(firsts):
+        return (None if 2 * len(passed) > len(firsts) else False), measured, ""
+    return within(passed, expected - _CYCLES_OFF, expected + _CYCLES_OFF), measured, ""

@@ -1,7 +1,8 @@
 """Replays for T's figures: policies on T's generated world, on its control, and on archives.
 
 Every setting runs on each world with several seeds. On a generated world a seed means another world and another run of
-the policy; on archives, another run. Rows hold the mean, and as `low` and `high` the minimum and maximum over seeds.
+the policy; on archives, another run. Rows hold the mean, its 95 % interval (`low`, `high`), and the values of the seeds
+in their order (`by_seed`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 
 from recrawl.choose import make_policy
 from recrawl.columns import WEEK
+from recrawl.lab.experiments.intervals import interval
 from recrawl.lab.experiments.result import ExperimentOptions, Row
 from recrawl.lab.experiments.tan2007.published import PAGES
 from recrawl.lab.experiments.tan2007.world import SITES_ALIKE, TEXT_TELLS, TWorld
@@ -47,15 +49,15 @@ class ReplaySetting:
     """Number of cycles; 0 for those of T's 48 weeks."""
 
 
-def sampling(kind: str, d: int, phi: str = "status", batch: int = 1, n: str = "") -> str:
-    """The text of a sampling policy, with one sample at a time as in T's algorithm.
+def sampling(kind: str, d: int, phi: str = "status", batch: int = 1, reading: str = "") -> str:
+    """The text of a sampling policy, with one sample at a time as in T's algorithm; `reading` is a further parameter.
 
     In batches, the neighbourhoods of many seeds use up the budget at distance 0, so a larger d makes no difference.
 
     >>> sampling("LB", 3)
     'sampling(neighbours=links, d=3, phi=status, batch=1)'
     """
-    given = f", n={n}" if n else ""
+    given = f", {reading}" if reading else ""
     return f"sampling(neighbours={NEIGHBOURS[kind]}, d={d}, phi={phi}{given}, batch={batch})"
 
 
@@ -170,6 +172,7 @@ def _row(world: str, setting: ReplaySetting, results: Sequence[dict[str, Any]]) 
     ratios = [result["change_ratio"] for result in results]
     weighted = [result["weighted_change_ratio"] for result in results]
     cycles = zip(*(result["change_ratio_by_cycle"] for result in results), strict=True)
+    mean, by_weight = interval(ratios), None if None in weighted else interval(weighted)
     return {
         "world": world,
         "policy": setting.policy,
@@ -178,21 +181,18 @@ def _row(world: str, setting: ReplaySetting, results: Sequence[dict[str, Any]]) 
         "resources": setting.resources,
         "budget": results[0]["budget"],
         "pages": results[0]["pages"],
-        "change_ratio": fmean(ratios),
-        "low": min(ratios),
-        "high": max(ratios),
-        "weighted": fmean(weighted) if None not in weighted else None,
-        "weighted_low": min(weighted) if None not in weighted else None,
-        "weighted_high": max(weighted) if None not in weighted else None,
+        "change_ratio": mean.mean,
+        "low": mean.low,
+        "high": mean.high,
+        "by_seed": ratios,
+        "weighted": by_weight.mean if by_weight else None,
+        "weighted_low": by_weight.low if by_weight else None,
+        "weighted_high": by_weight.high if by_weight else None,
+        "weighted_by_seed": weighted,
         "share_of_clairvoyant": fmean(result["share_of_clairvoyant"] or 0.0 for result in results),
-        "by_cycle": [_spread(values) for values in cycles],
+        "by_cycle": [None if None in values else list(values) for values in cycles],
         "seeds": len(results),
     }
-
-
-def _spread(values: Sequence[float | None]) -> tuple[float, float, float] | None:
-    known = [value for value in values if value is not None]
-    return (fmean(known), min(known), max(known)) if known else None
 
 
 def budget_text(rows: Sequence[Row], weeks: int, resources: int = 25_000) -> str:

@@ -31,6 +31,13 @@ _PAUSES = (0.1, 0.4, 1.0, 2.0, 4.0)
 _BLOCK = 5000
 """Rows of a large result that are read at once."""
 _READ_ONLY = "SET default_transaction_read_only = on"
+REFUSALS = (
+    psycopg.DataError,
+    psycopg.IntegrityError,
+    psycopg.ProgrammingError,
+    psycopg.errors.ProgramLimitExceeded,  # a text that is too long for an index
+)
+"""What the server raises for rows that it cannot take."""
 _Result = TypeVar("_Result")
 
 
@@ -226,7 +233,7 @@ class PostgresConnection:
 
 def _translated(error: psycopg.Error, target: PostgresTarget) -> Exception:
     """The error as ours, in one line that says what to do; errors in rows stay what they are."""
-    if isinstance(error, psycopg.IntegrityError | psycopg.DataError | psycopg.ProgrammingError):
+    if isinstance(error, REFUSALS):
         return error
     said = " ".join(str(error).split())
     if "password" in said:

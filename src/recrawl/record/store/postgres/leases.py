@@ -8,14 +8,16 @@ from recrawl.record.store.postgres.connection import PostgresConnection
 
 # The time of the statement, not of the transaction: it may have waited for a lock.
 _NOW = "extract(epoch FROM clock_timestamp())::float8"
+_LONGEST = 86400
+"""No lease is as long, in seconds: a later end is one of a clock that was wrong."""
 _TAKE = f"""INSERT INTO leases AS l (shard, worker, epoch, ends) VALUES (%s, %s, 1, {_NOW} + %s)
     ON CONFLICT (shard) DO UPDATE SET worker = excluded.worker, epoch = l.epoch + 1, ends = {_NOW} + %s
-    WHERE l.ends <= {_NOW} OR l.worker = excluded.worker RETURNING epoch, ends"""
+    WHERE l.ends <= {_NOW} OR l.ends > {_NOW} + {_LONGEST} OR l.worker = excluded.worker RETURNING epoch, ends"""
 _OWNED = "shard = %s AND worker = %s AND epoch = %s"
 _RENEW = f"UPDATE leases SET ends = {_NOW} + %s WHERE {_OWNED} RETURNING ends"
 _RELEASE = f"UPDATE leases SET worker = '', ends = 0 WHERE {_OWNED}"
 _LIST = f"""SELECT shard, worker, epoch, ends, ends - {_NOW} FROM leases
-    WHERE shard >= 0 AND worker != '' AND ends {{}} {_NOW} ORDER BY shard"""
+    WHERE shard >= 0 AND worker != '' AND {{}} (ends > {_NOW} AND ends <= {_NOW} + {_LONGEST}) ORDER BY shard"""
 
 
 class PostgresLeases(LeaseTable):
@@ -42,10 +44,10 @@ class PostgresLeases(LeaseTable):
         return self._db.run(_RELEASE, (lease.shard, lease.worker, lease.epoch)).rowcount == 1
 
     def expired(self) -> list[Lease]:
-        return [Lease(self._schema, *row) for row in self._db.run(_LIST.format("<="))]
+        return [Lease(self._schema, *row) for row in self._db.run(_LIST.format("NOT"))]
 
     def holders(self) -> list[Lease]:
-        return [Lease(self._schema, *row) for row in self._db.run(_LIST.format(">"))]
+        return [Lease(self._schema, *row) for row in self._db.run(_LIST.format(""))]
 
 
 class Fence:

@@ -197,11 +197,19 @@ LEASES = """CREATE TABLE leases (
     shard BIGINT PRIMARY KEY, worker TEXT NOT NULL, epoch BIGINT NOT NULL, ends DOUBLE PRECISION NOT NULL
 )"""
 
+_COPIES = """
+ALTER TABLE pages ADD COLUMN sketch BYTEA, ADD COLUMN claim BIGINT NOT NULL DEFAULT 0, ADD COLUMN same_as BIGINT;
+CREATE INDEX pages_by_representative ON pages (same_as) WHERE same_as IS NOT NULL;
+ALTER TABLE visits ADD COLUMN copy BIGINT NOT NULL DEFAULT 0;
+"""
+
 STEPS: Steps = (
     ("0015-fields", _TABLES),
     ("postgres-0001-leases", LEASES),
     ("postgres-0002-room", "ALTER TABLE pages_0 SET (fillfactor = 80)"),  # an updated row stays in its block
     ("0016-stored", "ALTER TABLE warcs ADD COLUMN stored BIGINT NOT NULL DEFAULT 0"),
+    ("0017-deliveries", "CREATE INDEX outbox_by_receiver ON outbox (alert, state, page, id)"),
+    ("0018-copies", _COPIES),
 )
 PARTITIONED = frozenset({"pages", "visits", "versions", "links", "hints"})
 """Tables with a column `shard` that partitions them."""

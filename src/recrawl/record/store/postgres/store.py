@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -24,13 +25,19 @@ from recrawl.record.store.leases import Lease
 from recrawl.record.store.postgres.adapters import clean
 from recrawl.record.store.postgres.batches import ArrayUpsert, CopyInsert, CopyUpdate, columns, columns_of
 from recrawl.record.store.postgres.cluster.links import insert_links, insert_requisites
-from recrawl.record.store.postgres.connection import PostgresConnection
+from recrawl.record.store.postgres.connection import REFUSALS, PostgresConnection
 from recrawl.record.store.postgres.leases import Fence, PostgresLeases
 from recrawl.record.store.postgres.schema import STEPS, applied, has_steps, migrate
-from recrawl.record.store.postgres.tables import PostgresChecks, PostgresMeta, PostgresPages, PostgresVisits
+from recrawl.record.store.postgres.tables import (
+    PostgresChecks,
+    PostgresMeta,
+    PostgresOutbox,
+    PostgresPages,
+    PostgresVisits,
+)
 from recrawl.record.store.postgres.target import PostgresTarget
 from recrawl.record.store.postgres.writer_lock import WriterLock
-from recrawl.record.store.sql.base import Transaction, insert
+from recrawl.record.store.sql.base import insert
 from recrawl.record.store.sql.store import SqlStore, heeded_pages, unlisted_pages
 
 _WARCS = ArrayUpsert("warcs", columns(id=int, name=str, length=int), ("id",))
@@ -63,7 +70,9 @@ class PostgresStore(SqlStore):
     _meta_table = PostgresMeta
     _page_table = PostgresPages
     _visit_table = PostgresVisits
+    _outbox_table = PostgresOutbox
     _check_table = PostgresChecks
+    _refusals = (ValueError, OverflowError, TypeError, struct.error, *REFUSALS)
 
     def __init__(
         self,
@@ -95,36 +104,35 @@ class PostgresStore(SqlStore):
     def lock(self, what: str, wait: Callable[[str], bool]) -> None:
         WriterLock(self.db, what, wait)
 
-    def commit(self, batch: Batch, warcs: Iterable[tuple[int, str, int]]) -> None:
+    def _write(self, batch: Batch, warcs: Iterable[tuple[int, str, int]]) -> None:
         db = self.db
-        with Transaction(db):
-            _WARCS.run(db, warcs)
-            _SITES.run(db, batch.sites)
-            _FRAMES.run(db, batch.frames)
-            _PAGES.run(db, batch.pages)
-            _VISITS.run(db, batch.visits)
-            _VERSIONS.run(db, batch.versions)
-            _STATES.run(db, batch.states)
-            _UNCHANGED.run(db, batch.unchanged)
-            _LINKS.run(db, batch.links)
-            _REQUISITES.run(db, batch.requisites.rows)
-            _REQUISITE_VERSIONS.run(db, [version for version, _ in batch.requisites.versions])
-            _PAGE_REQUISITES.run(db, batch.requisites.pages)
-            _HOSTS.run(db, batch.requisites.hosts)
-            _SCREENSHOTS.run(db, [row for row, _ in batch.screenshots])
-            if recorded := heeded_pages(batch):
-                db.run("UPDATE hints SET signals = 0 WHERE page = ANY (%s) AND signals > 0", (recorded,))
-            db.executemany(_HINT, batch.hints)
-            db.executemany(_SOURCE, batch.sources)
-            _FEEDS.run(db, batch.feeds)
-            _LISTED.run(db, batch.listed)
-            if removed := unlisted_pages(batch):
-                db.run("DELETE FROM hints WHERE page = ANY (%s) AND kind IN ('lastmod', 'changefreq')", (removed,))
+        _WARCS.run(db, warcs)
+        _SITES.run(db, batch.sites)
+        _FRAMES.run(db, batch.frames)
+        _PAGES.run(db, batch.pages)
+        _VISITS.run(db, batch.visits)
+        _VERSIONS.run(db, batch.versions)
+        _STATES.run(db, batch.states)
+        _UNCHANGED.run(db, batch.unchanged)
+        _LINKS.run(db, batch.links)
+        _REQUISITES.run(db, batch.requisites.rows)
+        _REQUISITE_VERSIONS.run(db, [version for version, _ in batch.requisites.versions])
+        _PAGE_REQUISITES.run(db, batch.requisites.pages)
+        _HOSTS.run(db, batch.requisites.hosts)
+        _SCREENSHOTS.run(db, [row for row, _ in batch.screenshots])
+        if recorded := heeded_pages(batch):
+            db.run("UPDATE hints SET signals = 0 WHERE page = ANY (%s) AND signals > 0", (recorded,))
+        db.executemany(_HINT, batch.hints)
+        db.executemany(_SOURCE, batch.sources)
+        _FEEDS.run(db, batch.feeds)
+        _LISTED.run(db, batch.listed)
+        if removed := unlisted_pages(batch):
+            db.run("DELETE FROM hints WHERE page = ANY (%s) AND kind IN ('lastmod', 'changefreq')", (removed,))
 
-            if batch.outbox:
-                insert_links(db, self._cluster, batch.outbox)
-            if batch.requisites.outbox:
-                insert_requisites(db, self._cluster, batch.requisites.outbox)
+        if batch.outbox:
+            insert_links(db, self._cluster, batch.outbox)
+        if batch.requisites.outbox:
+            insert_requisites(db, self._cluster, batch.requisites.outbox)
 
     def append(self, table: str, columns: Sequence[str], types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         self.db.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN (FORMAT BINARY)", types, rows)

@@ -9,6 +9,7 @@ from typing import Any
 from recrawl.record.rows import Columns
 from recrawl.record.store.sql.base import AMONG, json_list
 from recrawl.record.store.sql.checks import SqlChecks
+from recrawl.record.store.sql.tables.outbox import SqlOutbox
 from recrawl.record.store.sql.tables.pages import SqlPages
 from recrawl.record.store.sql.tables.sites import SqlMeta
 from recrawl.record.store.sql.tables.visits import HELD, SqlVisits
@@ -19,6 +20,7 @@ _MODIFIED_SECONDS = r"""CASE WHEN modified ~ ('^.{5}(0[1-9]|[12]\d|3[01]) '
         '(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) \d{4} ([01]\d|2[0-3]):[0-5]\d:[0-5]\d')
     THEN extract(epoch FROM to_date(substr(modified, 9, 8), 'Mon YYYY') + (substr(modified, 6, 2)::int - 1))
          + extract(epoch FROM substr(modified, 18, 8)::interval) END"""
+_RECEIVER = "hashtext('recrawl delivery'), hashtext(current_schema() || ' ' || ?)"
 
 
 class PostgresMeta(SqlMeta):
@@ -47,6 +49,16 @@ class PostgresVisits(SqlVisits):
             {"page": "i8", "at": "f8", "outcome": "i1", "held": "i1"},
             (json_list(pages), before_visit),
         )
+
+
+class PostgresOutbox(SqlOutbox):
+    """The table `outbox`; who delivers to a receiver has an advisory lock of the connection."""
+
+    def claim(self, receiver: str) -> bool:
+        return bool(self._value(f"SELECT pg_try_advisory_lock({_RECEIVER})", (receiver,)))
+
+    def unclaim(self, receiver: str) -> None:
+        self._db.execute(f"SELECT pg_advisory_unlock({_RECEIVER})", (receiver,))
 
 
 class PostgresChecks(SqlChecks):

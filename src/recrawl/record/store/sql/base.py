@@ -40,6 +40,9 @@ MISSING_VISIT = f"v.failure = '{Failure.MISSING}'"
 FAILED_VISIT = f"(v.outcome = {Outcome.FAILED:d} AND NOT ({SKIPPED_VISIT} OR {MISSING_VISIT}))"
 """Conditions on visits that are no outcomes of their own in the store: failed ones, skipped ones, missing pages."""
 UPDATES = enum_list(Outcome.CHANGED, Outcome.NEW, Outcome.GONE)
+TOLD = f"v.outcome IN {UPDATES} AND v.copy = 0"
+"""Whether the visit `v` found an update that is told to people and programs: those of copies are told of the page that
+they are copies of."""
 OWN_VERSION = "EXISTS (SELECT 1 FROM versions WHERE id = v.version AND at = v.at)"
 """Whether the visit `v` recorded a version."""
 FRAME_ONLY = f"""(v.outcome = {Outcome.UNCHANGED:d} AND v.status != 304

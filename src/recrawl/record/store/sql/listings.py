@@ -7,7 +7,7 @@ from typing import Any
 from recrawl.model import State
 from recrawl.record.rows import Row, VersionRow
 from recrawl.record.store.reports import Listings, StreamPlace
-from recrawl.record.store.sql.base import UPDATES, SqlTable
+from recrawl.record.store.sql.base import TOLD, SqlTable
 from recrawl.record.store.sql.tables.marks import TAGGED, UNREAD
 
 _PAGE = """SELECT p.id, p.url, s.origin AS site, p.state, p.depth, p.visits, p.changes, p.failures, p.found,
@@ -18,7 +18,7 @@ _CHANGE = """SELECT v.id, p.url, s.origin AS site, v.at, v.outcome, r.divergence
                     r.content_share, r.significance, r.new_links, r.title
              FROM visits v JOIN pages p ON p.id = v.page JOIN sites s ON s.id = p.site
              LEFT JOIN versions r ON r.id = v.version"""
-_DELIVERY = _CHANGE.replace("SELECT v.id,", "SELECT v.page, v.version, v.id,", 1)
+_DELIVERY = _CHANGE.replace("SELECT v.id,", "SELECT v.page, v.version, p.same_as, v.id,", 1)
 _VISIT = """SELECT v.id, p.url, v.at, v.outcome, v.status, v.failure, v.detail, v.received, v.seconds, v.version,
                    v.cycle, v.score, r.text AS reason, c.policy, c.kind
             FROM visits v JOIN pages p ON p.id = v.page LEFT JOIN reasons r ON r.id = v.why
@@ -54,27 +54,30 @@ class SqlListings(SqlTable, Listings):
     ) -> list[Row]:
         only = (f" AND {TAGGED}" if tag else "") + (f" AND {UNREAD}" if unread else "")
         return self._rows(
-            f"""{_CHANGE} WHERE v.outcome IN {UPDATES} AND v.at >= ? {_of_site(site)} AND v.at <= ?
+            f"""{_CHANGE} WHERE {TOLD} AND v.at >= ? {_of_site(site)} AND v.at <= ?
                 AND (v.at < ? OR v.id < ?){only} ORDER BY v.at DESC, v.id DESC LIMIT ?""",
             (since, *_given(site), place.at, place.at, place.id, *([tag] if tag else []), limit),
         )
 
     def changes_after(self, visit: int, site: str, limit: int) -> list[Row]:
         return self._rows(
-            f"{_CHANGE} WHERE v.id > ? {_of_site(site)} AND v.outcome IN {UPDATES} ORDER BY v.id LIMIT ?",
+            f"{_CHANGE} WHERE v.id > ? {_of_site(site)} AND {TOLD} ORDER BY v.id LIMIT ?",
             (visit, *_given(site), limit),
         )
 
     def deliveries_after(self, visit: int, site: str, limit: int) -> list[Row]:
         return self._rows(
-            f"{_DELIVERY} WHERE v.id > ? {_of_site(site)} AND v.outcome IN {UPDATES} ORDER BY v.id LIMIT ?",
+            f"{_DELIVERY} WHERE v.id > ? {_of_site(site)} AND {TOLD} ORDER BY v.id LIMIT ?",
             (visit, *_given(site), limit),
         )
+
+    def delivery(self, visit: int) -> Row | None:
+        return self._row(f"{_DELIVERY} WHERE v.id = ?", (visit,))
 
     def deliveries(self, visit: int, site: str) -> int:
         row = self._row(
             f"""SELECT count(*) AS number FROM visits v JOIN pages p ON p.id = v.page
-                WHERE v.id > ? {_of_site(site)} AND v.outcome IN {UPDATES}""",
+                WHERE v.id > ? {_of_site(site)} AND {TOLD}""",
             (visit, *_given(site)),
         )
         return int(row["number"]) if row else 0

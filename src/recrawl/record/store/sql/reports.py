@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from recrawl.model import Outcome, State
@@ -14,6 +15,7 @@ from recrawl.record.store.sql.base import (
     OUTCOME_NAMES,
     SKIPPED_VISIT,
     STATE_NAMES,
+    TOLD,
     UPDATES,
     SqlTable,
     enum_list,
@@ -44,6 +46,33 @@ def _named_outcomes(rows: list[Row]) -> list[Row]:
 
 class SqlReports(SqlTable, Reports):
     """Queries over several tables; nothing is written."""
+
+    def archived(self, since: Sequence[float]) -> list[Row]:
+        later = "".join(f", sum(CASE WHEN f.at >= ? THEN f.length ELSE 0 END) AS later_{n}" for n in range(len(since)))
+        sums = f"count(*) AS records, sum(f.length) AS bytes{later}"
+        found: list[Row] = []
+        for kind, table, where in (
+            ("versions", "versions", ""),
+            ("screenshots", "screenshots", "WHERE f.record = f.id"),
+            ("requisites", "requisite_versions", "WHERE f.record = f.id"),
+        ):
+            by_site = "JOIN pages p ON p.id = f.page JOIN sites s ON s.id = p.site"
+            joined, site, group = (by_site, "s.origin", "GROUP BY s.origin") if kind != "requisites" else ("", "''", "")
+            rows = self._rows(f"SELECT {site} AS site, {sums} FROM {table} f {joined} {where} {group}", tuple(since))
+            for row in rows:
+                if row["records"]:
+                    times = [int(row.pop(f"later_{n}")) for n in range(len(since))]
+                    found.append({"kind": kind, **row, "bytes": int(row["bytes"]), "later": times})
+        return found
+
+    def recent(self, since: float) -> Row:
+        return self._rows(
+            """SELECT coalesce((SELECT 1.0 - min(c.first_visit) * 1.0 / (SELECT max(id) + 1 FROM visits)
+                                FROM cycles c WHERE c.started >= ?), 0.0) AS visits,
+                      coalesce((SELECT avg(CASE WHEN found >= ? THEN 1.0 ELSE 0.0 END) FROM pages), 0.0) AS pages,
+                      (SELECT min(started) FROM cycles) AS first""",
+            (since, since),
+        )[0]
 
     def cycles(self, limit: int) -> list[Row]:
         return self._rows(
@@ -136,13 +165,13 @@ class SqlReports(SqlTable, Reports):
         rows = self._rows(
             f"""SELECT p.url, v.at, v.outcome, r.divergence, r.significant, r.new_links, r.title
                 FROM visits v JOIN pages p ON p.id = v.page LEFT JOIN versions r ON r.id = v.version
-                WHERE v.outcome IN {UPDATES} AND v.at >= ? {only} ORDER BY v.at DESC, v.id DESC LIMIT ?""",
+                WHERE {TOLD} AND v.at >= ? {only} ORDER BY v.at DESC, v.id DESC LIMIT ?""",
             (since, *([site] if site else []), limit),
         )
         return _named_outcomes(rows)
 
     def updates_before(self, place: StreamPlace, since: float, wanted: UpdateFilter, limit: int) -> list[Row]:
-        where = [f"v.outcome IN {UPDATES} AND (v.at, v.id) < (?, ?) AND v.at >= ?"]
+        where = [f"{TOLD} AND (v.at, v.id) < (?, ?) AND v.at >= ?"]
         values: list[Any] = [*place, since]
         for text, value in (
             ("p.site = ?", wanted.site),
@@ -163,7 +192,7 @@ class SqlReports(SqlTable, Reports):
         return [{**row, "title": row["title"] or ""} for row in _named_outcomes(self._rows(sql, (*values, limit)))]
 
     def place_before(self, place: StreamPlace, updates: int) -> StreamPlace | None:
-        sql = f"""SELECT at, id FROM visits v WHERE outcome IN {UPDATES} AND (v.at, v.id) < (?, ?)
+        sql = f"""SELECT at, id FROM visits v WHERE {TOLD} AND (v.at, v.id) < (?, ?)
                   ORDER BY at DESC, id DESC LIMIT 1 OFFSET ?"""
         row = self._db.execute(sql, (*place, updates)).fetchone()
         return None if row is None else StreamPlace._make(row)

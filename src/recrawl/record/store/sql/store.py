@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
-from recrawl.errors import RepositoryError
+from recrawl.errors import RefusedRows, RepositoryError
 from recrawl.model import Outcome
 from recrawl.record.rows import Batch
 from recrawl.record.store.channels import HintTable, KeyProofTable, OutboxTable, PushTable, SubscriptionTable
@@ -47,12 +47,20 @@ def unlisted_pages(batch: Batch) -> list[int]:
     return [page for state, page in batch.listed if state == _NO_LONGER_LISTED]
 
 
+class _NotKept(Exception):
+    """Ends a transaction that only tries what the database takes."""
+
+
 class SqlStore(Store):
     """A store of SQL tables; implementations open the connection and write batches."""
+
+    _refusals: tuple[type[Exception], ...]
+    """What the database and its adapter raise for values that they cannot take."""
 
     _meta_table: type[SqlMeta] = SqlMeta
     _page_table: type[SqlPages] = SqlPages
     _visit_table: type[SqlVisits] = SqlVisits
+    _outbox_table: type[SqlOutbox] = SqlOutbox
     _check_table: type[SqlChecks]
 
     def _open_tables(self, db: Connection) -> None:
@@ -69,7 +77,7 @@ class SqlStore(Store):
         self.warcs: WarcTable = SqlWarcs(db)
         self.hints: HintTable = SqlHints(db)
         self.pushes: PushTable = SqlPushes(db)
-        self.outbox: OutboxTable = SqlOutbox(db)
+        self.outbox: OutboxTable = self._outbox_table(db)
         self.subscriptions: SubscriptionTable = SqlSubscriptions(db)
         self.key_proofs: KeyProofTable = SqlKeyProofs(db)
         self.requisites: RequisiteTable = SqlRequisites(db)
@@ -77,6 +85,26 @@ class SqlStore(Store):
         self.reports: Reports = SqlReports(db)
         self.listings: Listings = SqlListings(db)
         self.checks: Checks = self._check_table(db)
+
+    def commit(self, batch: Batch, warcs: Iterable[tuple[int, str, int]]) -> None:
+        try:
+            with Transaction(self.connection):
+                self._write(batch, warcs)
+        except self._refusals as error:
+            raise RefusedRows(f"the database refuses a batch: {type(error).__name__}: {error}") from error
+
+    def refusal(self, batch: Batch) -> str:
+        try:
+            with suppress(_NotKept), Transaction(self.connection):
+                self._write(batch, ())
+                raise _NotKept
+        except self._refusals as error:
+            return f"{type(error).__name__}: {error}"
+        return ""
+
+    def _write(self, batch: Batch, warcs: Iterable[tuple[int, str, int]]) -> None:
+        """Write the rows of a batch, in a transaction that has begun."""
+        raise NotImplementedError
 
     def append(self, table: str, columns: Sequence[str], types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Append rows to a table as they are; `types` are those of PostgreSQL."""

@@ -24,7 +24,7 @@ from recrawl.record.rows import (
 )
 from recrawl.record.schema.migrations import STEPS, check, migrate
 from recrawl.record.screenshot_rows import ScreenshotRow
-from recrawl.record.store.sql.base import Transaction, insert, upsert
+from recrawl.record.store.sql.base import insert, upsert
 from recrawl.record.store.sql.store import SqlStore, heeded_pages, unlisted_pages
 from recrawl.record.store.sqlite.checks import SqliteChecks
 from recrawl.record.store.sqlite.connection import connect, translated
@@ -60,6 +60,15 @@ class SqliteStore(SqlStore):
     """The file `recrawl.db`."""
 
     _check_table = SqliteChecks
+    _refusals = (
+        ValueError,  # half of a surrogate pair
+        OverflowError,
+        TypeError,
+        sqlite3.IntegrityError,
+        sqlite3.DataError,
+        sqlite3.InterfaceError,
+        sqlite3.ProgrammingError,
+    )
 
     def __init__(self, path: Path, *, create: bool = False, shared: bool = False) -> None:
         """Open the file. `shared`: read only, and threads may hand it on, one at a time."""
@@ -80,31 +89,30 @@ class SqliteStore(SqlStore):
             raise RepositoryError(f"{path} cannot be used as a recrawl database: {error}") from error
         self._open_tables(self.db)
 
-    def commit(self, batch: Batch, warcs: Iterable[tuple[int, str, int]]) -> None:
+    def _write(self, batch: Batch, warcs: Iterable[tuple[int, str, int]]) -> None:
         run = self.db.executemany
-        with Transaction(self.db):
-            run(_WARC, warcs)
-            run(_SITE, batch.sites)
-            run(_FRAME, batch.frames)
-            run(_NEW_PAGE, batch.pages)
-            run(_VISIT, batch.visits)
-            run(_VERSION, batch.versions)
-            run(_STATE, batch.states)
-            run(_UNCHANGED, batch.unchanged)
-            run(_LINKS, batch.links)
-            run(_REQUISITE, batch.requisites.rows)
-            run(_REQUISITE_VERSION, (version for version, _ in batch.requisites.versions))
-            run(_PAGE_REQUISITES, batch.requisites.pages)
-            run(_HOST, batch.requisites.hosts)
-            run(_SCREENSHOT, (row for row, _ in batch.screenshots))
-            recorded = ((page,) for page in heeded_pages(batch))
-            run("UPDATE hints SET signals = 0 WHERE page = ? AND signals > 0", recorded)
-            run(_HINT, batch.hints)
-            run(_SOURCE, batch.sources)
-            run(_FEED, batch.feeds)
-            run("UPDATE pages SET listed = ? WHERE id = ?", batch.listed)
-            removed = ((page,) for page in unlisted_pages(batch))
-            run("DELETE FROM hints WHERE page = ? AND kind IN ('lastmod', 'changefreq')", removed)
+        run(_WARC, warcs)
+        run(_SITE, batch.sites)
+        run(_FRAME, batch.frames)
+        run(_NEW_PAGE, batch.pages)
+        run(_VISIT, batch.visits)
+        run(_VERSION, batch.versions)
+        run(_STATE, batch.states)
+        run(_UNCHANGED, batch.unchanged)
+        run(_LINKS, batch.links)
+        run(_REQUISITE, batch.requisites.rows)
+        run(_REQUISITE_VERSION, (version for version, _ in batch.requisites.versions))
+        run(_PAGE_REQUISITES, batch.requisites.pages)
+        run(_HOST, batch.requisites.hosts)
+        run(_SCREENSHOT, (row for row, _ in batch.screenshots))
+        recorded = ((page,) for page in heeded_pages(batch))
+        run("UPDATE hints SET signals = 0 WHERE page = ? AND signals > 0", recorded)
+        run(_HINT, batch.hints)
+        run(_SOURCE, batch.sources)
+        run(_FEED, batch.feeds)
+        run("UPDATE pages SET listed = ? WHERE id = ?", batch.listed)
+        removed = ((page,) for page in unlisted_pages(batch))
+        run("DELETE FROM hints WHERE page = ? AND kind IN ('lastmod', 'changefreq')", removed)
 
     @contextmanager
     def scan(self) -> Iterator[None]:

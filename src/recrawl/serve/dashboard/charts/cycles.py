@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from recrawl.repository.reports.overview import CycleFigures
-from recrawl.repository.results.words import count
+from recrawl.repository.results.words import count, size
 from recrawl.serve.dashboard.charts import lines_and_columns as charts
-from recrawl.serve.dashboard.render import number, percent, size
+from recrawl.serve.dashboard.render import number, percent
 from recrawl.times import stamp
 
 Values = dict[str, Any]

@@ -5,4 +5,5 @@ seeds.py    tracked sites and pages with their rules
 policy.py   the policy with its parameters, budget and schedule
 filters.py  noise filters
 alerts.py   alert rules
+deliveries.py   sinks, and what is parked
 """

@@ -2,77 +2,127 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recrawl.errors import UsageError
+from recrawl.errors import NotKnown, UsageError
 from recrawl.repository.alerts.outbox import Outbox
 from recrawl.repository.alerts.rules import OUTCOMES, check_rule
 from recrawl.repository.reports.sites import names
-from recrawl.serve.api.alerts import put_alert, remove_alert
-from recrawl.serve.dashboard.forms import Form
+from recrawl.serve.dashboard.forms import Form, value_text
 from recrawl.serve.dashboard.settings.topics import redirect_saved, show_settings
 from recrawl.serve.dashboard.views import Views
-from recrawl.settings import Alert
+from recrawl.serve.jobs.job_specs import level_inside
+from recrawl.settings import LEVELS, Alert, changing
 
-_TEXTS = ("name", "target", "site", "path", "selector", "text", "digest", "secret")
+_TEXTS = ("target", "site", "path", "selector", "text", "change", "digest", "secret")
+_SWITCHES = ("significant", "hold")
+_SHARES = {"least": "divergence", "news": "significance"}
+"""Fields in percent, and the condition of each."""
+_FIELDS = ("name", *_TEXTS, *_SWITCHES, *_SHARES, "outcomes", "forget_secret")
 _LATEST = 20
 _PATH = "/settings/alerts"
 
 
 def alerts(views: Views, request: Request) -> Response:
-    """Show the rules, the latest alerts, and a form for a new rule."""
-    return _alerts(views, request, Form({"target": "feed"}, (*_TEXTS, "least", "news")), {"outcomes": []})
+    """Show the rules, the latest alerts, and a form for a new rule, or with `edit` for one that exists."""
+    name = request.query_params.get("edit", "")
+    rule = _rule(views, name)
+    if name and rule is None:
+        raise NotKnown(f"there is no alert '{name}'")
+    return _alerts(views, request, _form({}, rule), editing=rule is not None)
 
 
 def put(views: Views, request: Request, given: FormData) -> Response:
-    """Create a rule, or replace the one of the same name."""
-    form = Form(given, (*_TEXTS, "least", "news"))
-    chosen = {
-        "outcomes": [name for name in OUTCOMES if name in given.getlist("outcomes")],
-        "significant": bool(given.get("significant")),
-        "hold": bool(given.get("hold")),
-    }
-    rule = {name: form[name].strip() for name in _TEXTS}
-    rule["secret"] = rule["secret"] or None  # type: ignore[assignment]
-    share, news = form.real("least", most=100.0), form.real("news", most=100.0)
-    _check_fields(form, rule)
-    if not form.errors:
-        try:
-            amounts = {"divergence": (share or 0.0) / 100, "significance": (news or 0.0) / 100}
-            put_alert(views.context, {**rule, **chosen, **amounts})
-        except UsageError as error:
-            form.errors["name"] = str(error)
-        else:
-            return redirect_saved(_PATH)
-    return _alerts(views, request, form, chosen)
+    """Create a rule, or change those conditions of one that were edited."""
+    editing = bool(given.get("editing"))
+    with changing(views.context.settings_file):
+        name = str(given.get("name", "")).strip()
+        before = _rule(views, name)
+        fields: dict[str, object] = {**given}
+        if "outcomes" in given:  # an empty field of this name, and one for each outcome that is ticked
+            fields["outcomes"] = "\n".join(str(outcome) for outcome in given.getlist("outcomes") if outcome)
+        form = _form(fields, before if editing else None)
+        if editing and before is None:
+            form.errors["name"] = "there is no rule of this name any more"
+        elif before is not None and not editing:
+            form.errors["name"] = "there is a rule of this name; use its link 'edit'"
+        rule: dict[str, Any] = asdict(before) if editing and before else {"target": form["target"].strip()}
+        rule |= {"name": name, "secret": None} | _conditions(form)
+        _check_fields(views, form, rule)
+        if form.switch("forget_secret"):
+            rule["secret"] = ""
+        if not form.errors:
+            try:
+                with views.context.writing() as repository:
+                    level = level_inside(views.context.folder, rule.get("change", ""))
+                    repository.put_alert(**rule | {"change": level})
+            except UsageError as error:
+                form.errors["name"] = str(error)
+            else:
+                return redirect_saved(_PATH)
+    return _alerts(views, request, form, editing=editing)
 
 
 def remove(views: Views, request: Request, given: FormData) -> Response:
     """Delete a rule."""
     del request
-    remove_alert(views.context, {"name": str(given.get("name", ""))})
+    with views.context.writing() as repository:
+        repository.remove_alert(name=str(given.get("name", "")))
     return redirect_saved(_PATH)
 
 
-def _check_fields(form: Form, rule: dict[str, Any]) -> None:
+def _rule(views: Views, name: str) -> Alert | None:
+    return next((rule for rule in views.settings().alerts if rule.name == name), None)
+
+
+def _form(given: Mapping[str, object], rule: Alert | None) -> Form:
+    """Return the form for a rule, or for a new one, filled with its conditions or as it was submitted."""
+    stored = dict.fromkeys(_FIELDS, "") | ({"target": "feed"} if not given else {})
+    if rule is not None:
+        stored |= {name: value_text(getattr(rule, name)) for name in ("name", *_TEXTS, *_SWITCHES, "outcomes")}
+        stored |= {field: f"{getattr(rule, name) * 100:.10g}" for field, name in _SHARES.items()}
+    stored["secret"] = ""  # never shown
+    return Form(given, _FIELDS, stored, lists=("outcomes",))
+
+
+def _conditions(form: Form) -> dict[str, Any]:
+    """Return the conditions that were edited; one whose field is empty does not hold."""
+    found: dict[str, Any] = {name: form[name].strip() for name in _TEXTS}
+    found |= {name: bool(form.switch(name)) for name in _SWITCHES}
+    found["outcomes"] = [name for name in OUTCOMES if name in form.lines("outcomes")]
+    edited = {name: value for name, value in found.items() if name in form.edited}
+    for field, name in _SHARES.items():
+        share = form.real(field, most=100.0)
+        if field in form.edited:
+            edited[name] = (share or 0.0) / 100
+    return edited
+
+
+def _check_fields(views: Views, form: Form, rule: dict[str, Any]) -> None:
     """Check each field on its own, so that its error is shown next to it."""
-    for name in _TEXTS:
-        if name == "secret" or (not rule[name] and name not in ("name", "target")):
+    for name in ("name", *_TEXTS):
+        value = rule.get(name, "")
+        if name in form.errors or name == "secret" or (not value and name not in ("name", "target")):
             continue
         try:
-            check_rule(Alert(**{"name": "any", "target": "feed", name: rule[name]}))
+            value = level_inside(views.context.folder, value) if name == "change" else value
+            given: dict[str, Any] = {"name": "any", "target": "feed", name: value}
+            check_rule(Alert(**given))
         except UsageError as error:
             form.errors[name] = str(error)
 
 
-def _alerts(views: Views, request: Request, form: Form, chosen: dict[str, Any]) -> Response:
+def _alerts(views: Views, request: Request, form: Form, *, editing: bool) -> Response:
     with views.reading() as repository:
         sent = Outbox(repository).newest(_LATEST)
         sites = names(repository)
+    rule = _rule(views, form["name"]) if editing else None
     return show_settings(
         views,
         request,
@@ -83,6 +133,10 @@ def _alerts(views: Views, request: Request, form: Form, chosen: dict[str, Any]) 
         sites=sites,
         outcomes=OUTCOMES,
         form=form.values,
-        chosen={"significant": False, "hold": False, **chosen},
+        levels=LEVELS,
+        shown=form.as_shown(),
+        chosen=form.lines("outcomes"),
         errors=form.errors,
+        editing=editing,
+        has_secret=bool(rule and rule.secret),
     )

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from typing import Any
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recrawl.errors import UsageError
+from recrawl.errors import NotKnown, UsageError
 from recrawl.repository.explain.noise import check_filter
 from recrawl.repository.reports.sites import names
-from recrawl.serve.api.settings import WRITING
 from recrawl.serve.dashboard.forms import Form
-from recrawl.serve.dashboard.settings.topics import lines, redirect_saved, show_settings
+from recrawl.serve.dashboard.settings.topics import redirect_saved, show_settings
 from recrawl.serve.dashboard.views import Views
 from recrawl.serve.jobs.filter_preview import preview_filter
-from recrawl.settings import Filter, write_filters
+from recrawl.settings import Filter, changing
 
 _FIELDS = ("site", "selectors", "patterns", "do")
 
@@ -29,7 +30,7 @@ def noise(views: Views, request: Request) -> Response:
 def add(views: Views, request: Request, given: FormData) -> Response:
     """Preview a filter, or add it."""
     form = Form(given, _FIELDS)
-    selectors, patterns = lines(form["selectors"]), lines(form["patterns"])
+    selectors, patterns = form.lines("selectors"), form.lines("patterns")
     if not selectors and not patterns:
         form.errors["selectors"] = "give at least one selector or pattern"
     for name, part in (("selectors", {"selectors": selectors}), ("patterns", {"patterns": patterns})):
@@ -44,25 +45,30 @@ def add(views: Views, request: Request, given: FormData) -> Response:
     ):  # adding also runs the preview, which rejects slow patterns
         preview = _preview(views, form, added)
     if not form.errors and form["do"] == "save":
-        with WRITING:
-            before = views.settings().filters
-            if added not in before:
-                write_filters(views.context.settings_file, (*before, added))
-                return redirect_saved("/settings/noise")
-        form.errors["selectors"] = "this filter already exists"
+        try:
+            with views.context.writing() as repository:
+                repository.add_noise_filter(site=form["site"], selectors=[*selectors], patterns=[*patterns])
+            return redirect_saved("/settings/noise")
+        except UsageError as error:
+            form.errors["selectors"] = str(error)
     return _noise(views, request, form, preview)
 
 
 def remove(views: Views, request: Request, given: FormData) -> Response:
     """Delete a filter."""
     del request
-    number = str(given.get("number", ""))
-    with WRITING:
-        before = views.settings().filters
-        if not number.isdigit() or int(number) >= len(before):
-            raise UsageError(f"there is no filter '{number}'")
-        write_filters(views.context.settings_file, before[: int(number)] + before[int(number) + 1 :])
+    with changing(views.context.settings_file):
+        texts = [_as_text(row) for row in views.settings().filters]
+        if given.get("filter") not in texts:
+            raise NotKnown("there is no such filter any more")
+        with views.context.writing() as repository:
+            repository.remove_noise_filter(number=texts.index(str(given.get("filter"))))
     return redirect_saved("/settings/noise")
+
+
+def _as_text(row: Filter) -> str:
+    """Return a filter as one text: a form that removes it says what it removes, as its number may change meanwhile."""
+    return json.dumps(asdict(row), ensure_ascii=False)
 
 
 def _preview(views: Views, form: Form, added: Filter) -> dict[str, Any] | None:
@@ -82,7 +88,7 @@ def _noise(views: Views, request: Request, form: Form, preview: dict[str, Any] |
         request,
         "settings_noise.html",
         status=400 if form.errors else 200,
-        filters=views.settings().filters,
+        filters=[(row, _as_text(row)) for row in views.settings().filters],
         sites=sites,
         form=form.values,
         errors=form.errors,

@@ -13,11 +13,10 @@ from starlette.responses import RedirectResponse, Response
 
 from recrawl.errors import NotKnown, UsageError
 from recrawl.repository.opening import options_of
-from recrawl.serve.api.settings import WRITING
-from recrawl.serve.dashboard.forms import Errors, Form
+from recrawl.serve.dashboard.forms import Errors, Form, lines, value_text
 from recrawl.serve.dashboard.views import Views
-from recrawl.serve.jobs.job_specs import check_inside
-from recrawl.settings import SETTINGS, Setting, Settings, parse_value, period_of, write_values
+from recrawl.serve.jobs.job_specs import check_inside, level_inside
+from recrawl.settings import SETTINGS, Setting, Settings, changing, checked, parse_value, period_of, write_values
 from recrawl.times import WEEKDAYS
 
 POLICY = "policy"
@@ -34,8 +33,8 @@ _TOPICS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         "discovery",
         "Discovery",
         "Which pages are found, and which of them are kept.",
-        ("order", "sitemaps", "sitemap_hours", "feed_hours", "redirects", "content_types", "tracking", "max_queries",
-         "max_folder", "gone_hours"),
+        ("order", "sitemaps", "sitemap_hours", "feed_hours", "redirects", "content_types", "tracking",
+         "keep_parameters", "max_queries", "max_folder", "gone_hours"),
     ),
     (
         "changes",
@@ -55,10 +54,12 @@ _OTHER = ("other", "Other", "Everything else.")
 _HIDDEN = frozenset({"anchors"})
 """Settings that are not shown here."""
 _TABLE = {setting.name: setting for setting in SETTINGS}
+_LISTS = frozenset(setting.name for setting in SETTINGS if isinstance(setting.default, list))
+NO_ERRORS: Mapping[str, str] = MappingProxyType({})
 _SUGGESTED = {
     "requisites": ("none", "css", "all"),
     "importance": ("even", "pagerank"),
-    "change": ("content", "text", "significant", "divergence:0.1"),
+    "change": ("content", "text", "significant", "divergence:0.1", "words:20", "new-link", "out-link"),
 }
 """Values to suggest where others are possible, too."""
 
@@ -74,7 +75,13 @@ def _topics() -> dict[str, tuple[str, str, tuple[str, ...]]]:
 def _tabs() -> list[tuple[str, str]]:
     topics = [(f"/settings/{path}", label) for path, (label, _, _) in _topics().items()]
     first = [("/settings", "Sites"), ("/settings/policy", "Policy and schedule")]
-    return [*first, *topics, ("/settings/noise", "Noise"), ("/settings/alerts", "Alerts")]
+    return [
+        *first,
+        *topics,
+        ("/settings/noise", "Noise"),
+        ("/settings/alerts", "Alerts"),
+        ("/settings/deliveries", "Deliveries"),
+    ]
 
 
 def show_settings(views: Views, request: Request, template: str, **values: Any) -> Response:
@@ -101,16 +108,25 @@ def set_topic(views: Views, request: Request, given: FormData) -> Response:
     return _show_topic(views, request, form) if form.errors else redirect_saved(request.url.path)
 
 
-def save(
-    views: Views, names: Sequence[str], given: Mapping[str, object], errors: Mapping[str, str] = MappingProxyType({})
+def topic_form(
+    views: Views, names: Sequence[str], given: Mapping[str, object] | None = None, errors: Mapping[str, str] = NO_ERRORS
 ) -> Form:
-    """Write the settings that differ, all of them or none; returns the form with its errors."""
-    form = Form(given, names)
+    """Return the form of these settings, filled with their values or as it was submitted."""
+    values = views.settings()
+    form = Form(given or {}, names, {name: value_text(values[name]) for name in names}, lists=_LISTS)
     form.errors.update(errors)
-    with WRITING:
+    return form
+
+
+def save(
+    views: Views, names: Sequence[str], given: Mapping[str, object], errors: Mapping[str, str] = NO_ERRORS
+) -> Form:
+    """Write the settings that were edited, all of them or none; returns the form with its errors."""
+    with changing(views.context.settings_file):
+        form = topic_form(views, names, given, errors)
         before = views.settings()
         changed: dict[str, Any] = {}
-        for name in names:
+        for name in (name for name in names if name in form.edited):
             value = form.read(name, partial(_read, views, name), empty=True)
             if name not in form.errors and value != before[name]:
                 changed[name] = value
@@ -121,7 +137,7 @@ def save(
                 period_of(after)
             except UsageError as error:
                 form.errors[next(iter(changed), names[0])] = str(error)
-        if not form.errors:
+        if not form.errors and changed:
             write_values(views.context.settings_file, changed)
     if not form.errors:
         views.context.scheduler.wake()
@@ -144,24 +160,6 @@ def field(name: str, value: str) -> dict[str, Any]:
     }
 
 
-def value_text(value: object) -> str:
-    """Return a setting's value as text that can be parsed again.
-
-    >>> value_text(["a", "b"]), value_text(True), value_text(0.5)
-    ('a, b', 'true', '0.5')
-    """
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (list, tuple)):
-        return ", ".join(value)
-    return f"{value:g}" if isinstance(value, float) else f"{value}"
-
-
-def lines(text: str) -> tuple[str, ...]:
-    """Split text into its non-empty lines."""
-    return tuple(line.strip() for line in text.splitlines() if line.strip())
-
-
 def _kind(setting: Setting) -> str:
     if setting.name == "weekdays":
         return "days"
@@ -175,9 +173,11 @@ def _kind(setting: Setting) -> str:
 
 
 def _read(views: Views, name: str, text: str) -> Any:
-    value = parse_value(name, ",".join(text.splitlines()) if isinstance(_TABLE[name].default, list) else text)
+    value = checked(name, list(lines(text))) if name in _LISTS else parse_value(name, text)
     if name == "importance":
         check_inside(views.context.folder, value)
+    if name == "change":
+        value = level_inside(views.context.folder, value)
     return value
 
 
@@ -191,15 +191,15 @@ def _topic_of(request: Request) -> tuple[str, str, tuple[str, ...]]:
 
 def _show_topic(views: Views, request: Request, form: Form | None) -> Response:
     label, text, names = _topic_of(request)
-    values = views.settings()
-    fields = [field(name, form[name] if form else value_text(values[name])) for name in names]
+    form = form or topic_form(views, names)
     return show_settings(
         views,
         request,
         "settings_values.html",
-        status=400 if form is not None else 200,
-        fields=fields,
-        errors=form.errors if form else Errors(),
+        status=400 if form.errors else 200,
+        fields=[field(name, form[name]) for name in names],
+        shown=form.as_shown(),
+        errors=form.errors,
         action=request.url.path,
         head=label,
         text=text,

@@ -77,6 +77,15 @@
     show();
   }
 
+  // Two screenshots side by side begin at the first difference.
+  function begin(box) {
+    const image = box.querySelector("img");
+    const show = function () { box.scrollTop = Number(box.dataset.first) * image.clientHeight - box.clientHeight / 4; };
+    image.loading = "eager";
+    if (image.complete) show();
+    image.addEventListener("load", show);
+  }
+
   function poll(box) {
     const again = function () {
       fetch(box.dataset.job, { headers: { accept: "application/json" } })
@@ -156,6 +165,7 @@
   });
   document.querySelectorAll("[data-running]").forEach(follow);
   document.querySelectorAll("[data-live]").forEach(showEvents);
+  document.querySelectorAll("[data-first]").forEach(begin);
   document.querySelectorAll("[data-job]").forEach(poll);
   document.querySelectorAll("[data-slider]").forEach(slide);
   document.querySelectorAll("[data-wipe]").forEach(wipe);

@@ -25,8 +25,8 @@ from recrawl.record.store.sql.tables.sites import SqlSites
 from recrawl.record.store.sql.tables.summaries import SqlSummaries
 from recrawl.record.store.sql.tables.versions import SqlLinks
 
-_BY_SITE = frozenset({"shared-texts"})
-"""Values of shards that are JSON objects by site; the whole has those of all sites."""
+_BY_NUMBER = frozenset({"shared-texts", "unindexable"})
+"""Values of shards that are JSON objects by number of a site or page; the whole has those of all shards."""
 
 
 class Shards:
@@ -64,14 +64,14 @@ class GatheredMeta(PostgresMeta):
     shards: Shards
 
     def get(self, name: str, default: Any) -> Any:
-        if name not in _BY_SITE:
+        if name not in _BY_NUMBER:
             return super().get(name, default)
         whole: dict[str, Any] = {}
         for shard in range(self.shards.count):
             sql = f"SELECT value FROM {self.shards.schema(shard)}.meta WHERE name = ?"
             text = self._value(sql, (name,))
             rows = json.loads(json.loads(text)) if text else {}
-            whole |= {str(int(site) * self.shards.count + shard): row for site, row in rows.items()}
+            whole |= {str(int(number) * self.shards.count + shard): row for number, row in rows.items()}
         return json.dumps(whole)
 
 

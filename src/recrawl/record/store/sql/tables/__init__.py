@@ -8,7 +8,7 @@ sites           sites, cycles, single values
 requisites      requisites, their versions, the pages that need them
 hints           hints, their sources, feeds
 pushes          pushes, their senders and how far each is trusted
-outbox          alerts to be sent
+outbox          what is to be delivered: alerts, and changes for sinks
 subscriptions   WebSub subscriptions, verified IndexNow keys
 marks           tags, read marks, saved filters, requested visits
 summaries       sums that are written when a cycle ends

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from recrawl.columns import Ints
@@ -9,6 +10,7 @@ from recrawl.model import PUSHES
 from recrawl.record.rows import Columns, FeedRow
 from recrawl.record.store.channels import HintTable, SourceReport
 from recrawl.record.store.sql.base import AMONG, NEVER, SqlTable, json_list
+from recrawl.times import SKEW
 
 _TYPES = {"page": "i8", "kind": "i8", "seen": "f8", "value": "f8", "signals": "i8", "read": "f8", "last": "f8"}
 
@@ -37,10 +39,11 @@ class SqlHints(SqlTable, HintTable):
         sql = f"SELECT page, value FROM hints WHERE kind = ? AND page {AMONG}"
         return dict(self._db.execute(sql, (kind, json_list(pages))))
 
-    def pushed_pages(self) -> Ints:
+    def pushed_pages(self, now: float = math.inf) -> Ints:
         sql = f"""SELECT DISTINCT h.page FROM hints h JOIN pages p ON p.id = h.page
-                  WHERE h.kind IN ({", ".join("?" * len(PUSHES))}) AND h.seen > coalesce(p.last_visit, {NEVER})"""
-        return self._columns(sql, {"page": "i8"}, PUSHES)["page"]
+                  WHERE h.kind IN ({", ".join("?" * len(PUSHES))})
+                  AND (h.seen > coalesce(p.last_visit, {NEVER}) OR p.last_visit > ?)"""
+        return self._columns(sql, {"page": "i8"}, (*PUSHES, now + SKEW))["page"]
 
     def sources(self) -> list[SourceReport]:
         sql = """SELECT s.id, s.origin, h.kind, h.seen, h.signals, h.ignored, h.problem

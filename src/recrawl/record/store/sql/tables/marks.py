@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from recrawl.model import State
@@ -18,6 +19,7 @@ from recrawl.record.store.sql.base import (
     json_list,
     upsert,
 )
+from recrawl.times import SKEW
 
 READ_UP_TO = "changes:read"
 """Name in `meta` of the newest visit that `mark_all_read` covered."""
@@ -49,11 +51,11 @@ class SqlMarks(SqlTable, MarkTable):
         with Transaction(self._db):
             self._db.execute(f"DELETE FROM requests WHERE page {AMONG}", (json_list(pages),))
 
-    def pages_not_tried_since(self, site: int, page: int | None, at: float) -> list[int]:
+    def pages_not_tried_since(self, site: int, page: int | None, at: float, now: float = math.inf) -> list[int]:
         sql = f"""SELECT id FROM pages WHERE site = ? AND state IN {VISITABLE} AND version >= 0
-                  AND (CAST(? AS BIGINT) IS NULL OR id = ?) AND coalesce(last_try, {NEVER}) <= ?
+                  AND (CAST(? AS BIGINT) IS NULL OR id = ?) AND (coalesce(last_try, {NEVER}) <= ? OR last_try > ?)
                   ORDER BY last_try NULLS FIRST, id"""
-        return [row[0] for row in self._db.execute(sql, (site, page, page, at))]
+        return [row[0] for row in self._db.execute(sql, (site, page, page, at, now + SKEW))]
 
     def pages_to_recheck(self, site: int) -> list[int]:
         sql = f"SELECT id FROM pages WHERE site = ? AND state IN {_RECHECKABLE} ORDER BY id"

@@ -7,6 +7,7 @@ These are listed in the metadata once `begin_touched` has begun a list.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from recrawl.model import Outcome, State
 from recrawl.record.rows import CycleRow
 from recrawl.record.store.site_tables import MetaTable
 from recrawl.record.store.sql.base import AMONG, VISITABLE, Connection, SqlTable, Transaction, enum_list, json_list
+from recrawl.times import SKEW
 
 ABSENT = enum_list(State.GONE, State.MOVED)
 OF_SITES = "site IN (SELECT id FROM sites)"
@@ -53,12 +55,12 @@ class SqlPageStates(SqlTable):
             self._db.executemany("UPDATE pages SET state = ? WHERE id = ?", ((state, page) for page in pages))
             self._touch(pages)
 
-    def revive(self, moved_before: float) -> None:
+    def revive(self, moved_before: float, now: float = math.inf) -> None:
         with Transaction(self._db):
             # Sitemaps that list redirects do so for ever: a page that was never there is checked at the slow pace only.
             listed = f"{OF_SITES} AND state IN {ABSENT} AND listed = 1 AND (state = {State.GONE:d} OR version >= 0)"
-            long_ago = f"{OF_SITES} AND state = {State.MOVED:d} AND last_try < ?"
-            self._recall([*self._where(listed), *self._where(long_ago, (moved_before,))])
+            long_ago = f"{OF_SITES} AND state = {State.MOVED:d} AND (last_try < ? OR last_try > ?)"
+            self._recall([*self._where(listed), *self._where(long_ago, (moved_before, now + SKEW))])
 
     def check_now(self, pages: Iterable[int]) -> None:
         pages = list(pages)

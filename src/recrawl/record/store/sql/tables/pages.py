@@ -10,13 +10,7 @@ from numpy.typing import NDArray
 from recrawl.columns import Flags, Float32s, Int32s, Ints
 from recrawl.model import State
 from recrawl.record.rows import Columns, NewPage, PageRow, PageState, Row, ScopeRow
-from recrawl.record.store.sql.base import (
-    AMONG,
-    NEVER,
-    STATE_NAMES,
-    VISITABLE,
-    json_list,
-)
+from recrawl.record.store.sql.base import AMONG, NEVER, STATE_NAMES, VISITABLE, Transaction, json_list
 from recrawl.record.store.sql.tables.page_states import ABSENT, OF_SITES, SqlPageStates
 from recrawl.record.store.tables import PageTable
 
@@ -49,6 +43,22 @@ _SUMMARY = {
     "last_visit": "f8",
     "last_change": "f8",
 }
+_COPIES = {
+    "key": "i8",
+    "site": "i4",
+    "stored": "?",
+    "digest": "S16",
+    "sketch": "S16",
+    "claim": "i8",
+    "same_as": "i8",
+    "listed": "?",
+    "secure": "?",
+    "length": "i4",
+    "last_visit": "f8",
+    "last_change": "f8",
+}
+_GROUP = "CASE WHEN same_as != 0 THEN same_as ELSE key END"
+_STORED = f"state = {State.LIVE:d} AND version >= 0"
 _TIMES = {"last_try", "last_visit", "last_change"}
 _MONTHS = "".join(
     f" WHEN '{name}' THEN '{number:02d}'"
@@ -150,6 +160,62 @@ class SqlPages(SqlPageStates, PageTable):
         prior: Float32s = self._columns(sql, {"prior": "f4"}, expected=self._count())["prior"]
         prior[np.isinf(prior)] = np.nan
         return prior
+
+    def copy_columns(self) -> Columns:
+        sql = f"""SELECT key, site, state = {State.LIVE:d} AND version >= 0 AND digest IS NOT NULL,
+                         coalesce(digest, ''), coalesce(sketch, ''),
+                         claim, coalesce(same_as, 0), listed = 1, substr(url, 1, 6) = 'https:', length(url),
+                         coalesce(last_visit, {NEVER}), coalesce(last_change, {NEVER}) FROM pages ORDER BY id"""
+        return self._columns(sql, _COPIES, expected=self._count())
+
+    def has_copies(self) -> bool:
+        return self._value("SELECT 1 FROM pages WHERE same_as != 0 LIMIT 1") is not None
+
+    def representatives(self) -> tuple[Ints, Ints]:
+        sql = "SELECT id, same_as FROM pages WHERE same_as != 0 ORDER BY id"
+        rows = self._columns(sql, {"id": "i8", "same_as": "i8"})
+        return rows["id"], rows["same_as"]
+
+    def representative_of(self, pages: Iterable[int]) -> dict[int, int]:
+        sql = f"SELECT p.id, q.id FROM pages p JOIN pages q ON q.key = p.same_as WHERE p.same_as != 0 AND p.id {AMONG}"
+        return dict(self._db.execute(sql, (json_list(pages),)))
+
+    def copies_of(self, pages: Iterable[int]) -> dict[int, list[str]]:
+        sql = f"""SELECT q.id, p.url FROM pages q JOIN pages p ON p.same_as = q.key
+                  WHERE p.same_as != 0 AND q.id {AMONG} ORDER BY length(p.url), p.url"""
+        found: dict[int, list[str]] = {}
+        for page, url in self._db.execute(sql, (json_list(pages),)):
+            found.setdefault(page, []).append(url)
+        return found
+
+    def with_query(self) -> Iterator[tuple[str, int]]:
+        sql = f"SELECT url, {_GROUP} FROM pages WHERE {_STORED} AND instr(url, ?) > 0 ORDER BY id"
+        return self._db.stream(sql, ("?",))
+
+    def groups_of(self, keys: Iterable[int]) -> dict[int, int]:
+        sql = f"SELECT key, {_GROUP} FROM pages WHERE {_STORED} AND key {AMONG}"
+        return dict(self._db.execute(sql, (json_list(keys),)))
+
+    def groups(self, site: str, limit: int) -> list[Row]:
+        only = "AND q.site IN (SELECT id FROM sites WHERE origin = ?)" if site else ""
+        return self._rows(
+            f"""SELECT q.id, q.url, count(*) AS copies FROM pages p JOIN pages q ON q.key = p.same_as
+                WHERE p.same_as != 0 {only} GROUP BY q.id, q.url ORDER BY copies DESC, q.id LIMIT ?""",
+            (*([site] if site else []), limit),
+        )
+
+    def set_copies(self, same_as: Iterable[tuple[int, int]]) -> None:
+        with Transaction(self._db):
+            self._db.executemany("UPDATE pages SET same_as = ? WHERE id = ?", ((key, page) for page, key in same_as))
+
+    def unsketched(self, limit: int) -> list[tuple[int, int]]:
+        sql = f"""SELECT id, version FROM pages WHERE {OF_SITES} AND state = {State.LIVE:d} AND version >= 0
+                  AND sketch IS NULL ORDER BY id LIMIT ?"""
+        return self._db.execute(sql, (limit,)).fetchall()
+
+    def set_sketches(self, rows: Iterable[tuple[bytes, int, int]]) -> None:
+        with Transaction(self._db):
+            self._db.executemany("UPDATE pages SET sketch = ?, claim = ? WHERE id = ?", rows)
 
     def summary_columns(self, pages: Iterable[int] | None = None) -> Columns:
         return self._page_columns(_SUMMARY, pages)

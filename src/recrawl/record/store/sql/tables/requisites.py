@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from recrawl.record.requisite_rows import HostRow, RequisiteRow, RequisiteVersion
 from recrawl.record.store.requisites import RequisiteTable
 from recrawl.record.store.sql.base import AMONG, SqlTable, json_list
+from recrawl.times import SKEW
 
 
 class SqlRequisites(SqlTable, RequisiteTable):
@@ -31,10 +33,12 @@ class SqlRequisites(SqlTable, RequisiteTable):
         rows = self._db.execute(sql, (limit,))
         return [RequisiteRow._make(row) for row in rows]
 
-    def due(self, requisites: Iterable[int], checked_before: float, failed_before: float) -> list[int]:
+    def due(
+        self, requisites: Iterable[int], checked_before: float, failed_before: float, now: float = math.inf
+    ) -> list[int]:
         sql = f"""SELECT id FROM requisites WHERE id {AMONG}
-                  AND checked < CASE WHEN failures > 0 THEN ? ELSE ? END"""
-        values = (json_list(requisites), failed_before, checked_before)
+                  AND (checked < CASE WHEN failures > 0 THEN ? ELSE ? END OR checked > ?)"""
+        values = (json_list(requisites), failed_before, checked_before, now + SKEW)
         return [row[0] for row in self._db.execute(sql, values)]
 
     def of_pages(self, pages: Iterable[int]) -> dict[int, tuple[int, bytes]]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 from recrawl.record.rows import Row
 from recrawl.record.store.channels import KeyProofTable, SubscriptionTable
 from recrawl.record.store.sql.base import SqlTable, upsert
+from recrawl.times import SKEW
 
 _PUBLIC = "name, topic, hub, state, created, expires, due, tries, error"
 _INITIAL: Row = {"state": "asked", "expires": 0, "due": 0, "tries": 0, "error": "", "callback": ""}
@@ -22,9 +25,10 @@ class SqlSubscriptions(SqlTable, SubscriptionTable):
     def public(self) -> list[Row]:
         return self._rows(f"SELECT {_PUBLIC} FROM subscriptions ORDER BY topic")
 
-    def due(self, now: float) -> list[Row]:
-        sql = "SELECT * FROM subscriptions WHERE state != 'denied' AND callback != '' AND due <= ? ORDER BY name"
-        return self._rows(sql, (now,))
+    def due(self, now: float, longest: float = math.inf) -> list[Row]:
+        sql = """SELECT * FROM subscriptions WHERE state != 'denied' AND callback != '' AND (due <= ? OR due > ?)
+                 ORDER BY name"""
+        return self._rows(sql, (now, now + longest + SKEW))
 
     def put(self, row: Row) -> None:
         whole = {**_INITIAL, **row}

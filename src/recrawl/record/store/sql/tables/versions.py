@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.model import State
+from recrawl.model import Outcome, State
 from recrawl.record.rows import StoredPage, VersionRow
 from recrawl.record.screenshot_rows import ScreenshotRow
 from recrawl.record.store.site_tables import WarcTable
-from recrawl.record.store.sql.base import AMONG, SqlTable, enum_list, json_list
+from recrawl.record.store.sql.base import AMONG, UPDATES, SqlTable, enum_list, json_list
 from recrawl.record.store.tables import LinkTable, ScreenshotTable, VersionTable
 
 _COLUMNS = ", ".join(VersionRow._fields)
@@ -71,7 +71,9 @@ class SqlVersions(SqlTable, VersionTable):
         return [StoredPage._make(row) for row in self._db.execute(sql, (below,))]
 
     def new_links(self, before: float, below: int) -> NDArray[np.void]:
-        sql = "SELECT page, new_links FROM versions WHERE changed != 0 AND at < ? AND page < ? ORDER BY page, id"
+        sql = f"""SELECT v.page, r.new_links FROM visits v JOIN versions r ON r.id = v.version
+                  WHERE v.outcome IN {UPDATES} AND v.outcome = {Outcome.CHANGED:d} AND v.at < ? AND v.page < ?
+                  ORDER BY v.page, v.id"""  # the first condition is that of an index
         return self._table(sql, {"page": "i8", "links": "f8"}, (before, below))
 
 

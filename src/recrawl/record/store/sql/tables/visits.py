@@ -135,9 +135,15 @@ class SqlVisits(SqlTable, VisitTable):
         return self._table(sql, types, (site, limit))[::-1]
 
     def after(self, visit: int, limit: int) -> list[Row]:
-        sql = """SELECT v.id, v.page, v.at, v.outcome, v.version, p.url FROM visits v JOIN pages p ON p.id = v.page
-                 WHERE v.id > ? ORDER BY v.id LIMIT ?"""
+        sql = """SELECT v.id, v.page, v.at, v.outcome, v.version, v.copy, p.url FROM visits v
+                 JOIN pages p ON p.id = v.page WHERE v.id > ? ORDER BY v.id LIMIT ?"""
         return self._rows(sql, (visit, limit))
+
+    def tell_once(self, first: int, copies: Iterable[int], others: Iterable[int]) -> None:
+        with Transaction(self._db):
+            for pages, copy in ((copies, 1), (others, 0)):
+                sql = f"UPDATE visits SET copy = {copy} WHERE page {AMONG} AND id >= ? AND copy != {copy}"
+                self._db.execute(sql, (json_list(pages), first))
 
     def before(self, visit: int, count: int) -> int:
         return visit - count

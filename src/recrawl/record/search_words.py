@@ -1,0 +1,337 @@
+"""The words of pages and queries as the index has them: folded, in letter pairs where no spaces are, and stems.
+
+A text becomes terms with spaces between them, which tantivy's analyzers only split. Words are in lower case, in one
+width, and without the marks that readers leave out (Greek accents, Arabic and Hebrew vowels; tantivy folds Latin
+letters). Scripts without spaces, and Korean, become overlapping pairs of letters: a query is found as a phrase of
+pairs wherever it stands in a text, without a dictionary. The words' stems, by the language of the page, are a field of
+their own; a query's words are looked up there for every language of the index.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence, Set
+from functools import cache
+from heapq import nlargest
+from itertools import chain
+from operator import add
+
+import tantivy
+
+from recrawl.record.function_words import FUNCTION_WORDS
+from recrawl.words import PAIRED, letter_runs, plain_words, without_signs, without_soft, words
+
+WORDS = "recrawl-words-1"
+"""The name of the analyzer in an index: another number for other terms, so that older indexes are made anew."""
+STEMMERS = {
+    "ar": "arabic", "da": "danish", "de": "german", "el": "greek", "en": "english", "es": "spanish", "fi": "finnish",
+    "fr": "french", "hu": "hungarian", "it": "italian", "nl": "dutch", "no": "norwegian", "pt": "portuguese",
+    "ro": "romanian", "ru": "russian", "sv": "swedish", "ta": "tamil", "tr": "turkish",
+}  # fmt: skip
+"""tantivy's stemmers, by language."""
+_SAME = {"nb": "no", "nn": "no"}
+_COMPOUNDING = frozenset(("da", "de", "fi", "hu", "nl", "no", "sv"))
+"""Languages that write compounds as one word."""
+_COMPOUND = 9
+"""Letters of the shortest stem that is taken for a compound."""
+_HEAD = 5
+"""Letters of the shortest query that is looked for at the end of compounds."""
+_SPELLINGS = {
+    "de": (("ae", "ä"), ("oe", "ö"), ("ue", "ü")),
+    "da": (("aa", "å"), ("oe", "ø"), ("ae", "æ")),
+    "no": (("aa", "å"), ("oe", "ø"), ("ae", "æ")),
+}
+"""How letters are written where a keyboard lacks them."""
+_LONGEST = 100
+"""Bytes of the longest word in an index."""
+_ENOUGH = 10
+"""Different function words that confirm a stated language."""
+_FEW = 3
+"""Function words that contradict a stated language, at least."""
+_CLEAR = 0.5
+"""A stated language stands if its function words are at least this part of those of the best one."""
+_FOREIGN = 7
+"""Different function words of another language from which a text is read sentence by sentence."""
+_SENTENCE_END = re.compile(r"[.!?\n]\s+")
+_READ, _SAMPLED, _SAMPLE, _LEAST_SAMPLE = 20_000, 5, 600, 40
+"""Characters of a text in which its longest sentences are sought; how many, and of how many characters, are read."""
+_TAGS = {
+    "afr": "af", "aka": "ak", "amh": "am", "ara": "ar", "aze": "az", "bel": "be", "ben": "bn", "bul": "bg",
+    "cat": "ca", "ces": "cs", "cmn": "zh", "cym": "cy", "dan": "da", "deu": "de", "ell": "el", "eng": "en",
+    "epo": "eo", "est": "et", "fin": "fi", "fra": "fr", "guj": "gu", "heb": "he", "hin": "hi", "hrv": "hr",
+    "hun": "hu", "hye": "hy", "ind": "id", "ita": "it", "jav": "jv", "jpn": "ja", "kan": "kn", "kat": "ka",
+    "khm": "km", "kor": "ko", "lao": "lo", "lat": "la", "lav": "lv", "lit": "lt", "mal": "ml", "mar": "mr",
+    "mkd": "mk", "mya": "my", "nep": "ne", "nld": "nl", "nob": "no", "ori": "or", "pan": "pa", "pes": "fa",
+    "pol": "pl", "por": "pt", "ron": "ro", "rus": "ru", "sin": "si", "slk": "sk", "slv": "sl", "sna": "sn",
+    "spa": "es", "srp": "sr", "swe": "sv", "tam": "ta", "tel": "te", "tgl": "tl", "tha": "th", "tuk": "tk",
+    "tur": "tr", "ukr": "uk", "urd": "ur", "uzb": "uz", "vie": "vi", "yid": "yi", "zul": "zu",
+}  # fmt: skip
+"""Language tags of the languages that turbohtml tells apart."""
+_KNOWN_STEMS = 100_000
+_FIRST_MARKED = "\u0900"
+"""From here on, the letters of a stemmed language have marks; elsewhere, what is not all letters has no stem."""
+_FIRST_PAIR = "\u0e01"
+"""From here on, scripts have no stems: terms of Chinese, Japanese, Korean, Thai and others are pairs of letters."""
+_GREEK, _ARABIC = range(0x370, 0x400), range(0x600, 0x700)
+_ELSEWHERE = re.compile(f"[^\0-\u024f\u0400-\u04ff\u1e00-\u1eff\u2000-\u2fff{PAIRED}]+")
+"""What is neither Latin nor Cyrillic, nor a sign of all scripts, nor a letter of which pairs are made."""
+_PAIRED = re.compile(f"[{PAIRED}]+")
+_WIDTHS = re.compile("[\uf900-\ufaff\uff00-\uffef\u3000\u3131-\u318e\u3200-\u33ff\U0002f800-\U0002fa1f]+")
+"""Other forms of Chinese, Japanese and Korean letters and signs: wide and narrow ones, letters in circles."""
+_COMBINING = re.compile("[\u0300-\u036f\u3099\u309a\u1100-\u11ff]")
+_DROPPED = re.compile(
+    "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]"
+)
+"""Marks that readers leave out."""
+_ALIKE = dict(zip("أإآٱىيؤةךםןףץς", "ااااییوهכמנפצσ", strict=True)) | {"ё": "е", "ك": "ک"}
+_MARKED = re.compile("[\u0370-\u03ff\u0590-\u06ff\u0451\u1f00-\u1fff\u0300-\u036f]")
+
+
+def terms(text: str) -> str:
+    """The terms of a text in its order, with spaces between them.
+
+    >>> " ".join(terms("Die Häuser, 新しい図書館").split()), " ".join(terms("도서관에서").split())
+    ('die häuser 新し しい い図 図書 書館 館', '도서 서관 관에 에서 서')
+    """
+    text = text.replace("_", " ")
+    plain = plain_words(text.lower())
+    if plain is not None:
+        return plain.replace("ё", "е") if "ё" in plain else plain
+    text = without_soft(text).replace("İ", "i").lower()
+    if _COMBINING.search(text):
+        text = unicodedata.normalize("NFC", text)
+    text = _PAIRED.sub(_pairs, _WIDTHS.sub(_of_one_width, text))
+    return without_signs(_ELSEWHERE.sub(_terms, text.replace("ё", "е")))
+
+
+def _of_one_width(found: re.Match[str]) -> str:
+    return unicodedata.normalize("NFKC", found[0]).lower()
+
+
+def _pairs(found: re.Match[str]) -> str:
+    """The pairs of a run of letters without spaces."""
+    letters = found[0]
+    return f" {' '.join(map(add, letters, letters[1:]))} {letters[-1]} "
+
+
+def _terms(found: re.Match[str]) -> str:
+    """The terms of a run of other characters; Latin letters may stand beside it."""
+    text = folded(found[0])
+    made: list[str] = []
+    runs = list(letter_runs(text))
+    for run, letters in runs:
+        if letters is None:
+            made.append(run)
+        else:
+            made += map(add, letters, letters[1:])
+            made.append(letters[-1])
+    if not runs:
+        return " "
+    (first, pairs), (last, other_pairs) = runs[0], runs[-1]
+    before = "" if pairs is None and text.startswith(first) else " "
+    after = "" if other_pairs is None and text.endswith(last) else " "
+    return f"{before}{' '.join(made)}{after}"
+
+
+def folded(text: str) -> str:
+    """A text in lower case and in one width, without marks that readers leave out.
+
+    >>> folded("İSTANBUL ＡＢＣ ｶﾅ Ελλάδα كِتَاب Ёлка")
+    'istanbul abc カナ ελλαδα کتاب елка'
+    """
+    if text.isascii():
+        return text.lower()
+    text = without_soft(text).replace("İ", "i").lower()
+    if not unicodedata.is_normalized("NFKC", text):
+        text = unicodedata.normalize("NFKC", text).lower()
+    return text.translate(_FOLDS) if _MARKED.search(text) else text
+
+
+class _Folds(dict[int, str]):
+    """The folded forms of letters, for `str.translate`: each is worked out when it first occurs."""
+
+    def __missing__(self, code: int) -> str:
+        letter = chr(code)
+        if code in _GREEK or 0x1F00 <= code < 0x2000:
+            letter = unicodedata.normalize("NFD", letter)
+            letter = unicodedata.normalize("NFC", _DROPPED.sub("", letter))
+        elif _DROPPED.match(letter):
+            letter = ""
+        elif code in _ARABIC and letter.isdecimal():
+            letter = str(unicodedata.decimal(letter))
+        self[code] = letter = _ALIKE.get(letter, letter)
+        return letter
+
+
+_FOLDS = _Folds()
+
+
+def language_of(stated: str, found: Set[str]) -> str:
+    """The language by which a text with these words is stemmed: the stated one, unless the text contradicts it.
+
+    Empty for a language without stemmer.
+
+    >>> language_of("en-us", {"das", "ist", "nicht", "die", "frage"}), language_of("", {"2026"})
+    ('de', '')
+    """
+    tag = stated.partition("-")[0]
+    tag = _SAME.get(tag, tag)
+    if len(_words_of(tag) & found) >= _ENOUGH:
+        return tag if tag in STEMMERS else ""
+    votes = _votes(found)
+    if votes:
+        best, most = votes.most_common(1)[0]
+        if most >= _FEW and votes[tag] < _CLEAR * most:
+            tag = best
+    return tag if tag in STEMMERS else ""
+
+
+def _votes(found: Set[str]) -> Counter[str]:
+    """For each language, how many of its function words are among these."""
+    speakers = _speakers()
+    return Counter(chain.from_iterable(map(speakers.__getitem__, _FUNCTION_WORDS & found)))
+
+
+def words_by_language(stated: str, text: str, found: Set[str]) -> dict[str, Set[str]]:
+    """The words of a text by the language by which they are stemmed; if it is in several, sentence by sentence.
+
+    `found` are all its words. Words of a language without stemmer are left out.
+
+    >>> text = "The house of the city is not for us. " + "Das ist nicht die Frage, und der Rest ist für uns."
+    >>> {tag: len(own) for tag, own in words_by_language("en", text, set(terms(text).split())).items()}
+    {'en': 8, 'de': 10}
+    """
+    spoken = language_of(stated, found)
+    known = _words_of(spoken)
+    others = (other for other, count in _votes(found).items() if count >= _FOREIGN and other != spoken)
+    if not any(len((_words_of(other) - known) & found) >= _FOREIGN for other in others):
+        return {spoken: found} if spoken else {}
+    by_language: dict[str, set[str]] = {}
+    for sentence in _SENTENCE_END.split(text):
+        words = set(terms(sentence).split())
+        spoken = language_of(spoken, words)
+        by_language.setdefault(spoken, set()).update(words)
+    by_language.pop("", None)
+    return dict(by_language)
+
+
+def detected(text: str) -> str:
+    """The language that the letters of a text show; empty if they show none.
+
+    >>> detected("Všichni lidé rodí se svobodní a sobě rovní co do důstojnosti a práv.")
+    'cs'
+    """
+    sample = "\n".join(nlargest(_SAMPLED, _SENTENCE_END.split(text[:_READ]), key=len))[:_SAMPLE]
+    if len(sample) < _LEAST_SAMPLE:
+        return ""
+    from turbohtml.detect import detect_language  # lazy: searches do not need it
+
+    return _TAGS.get(detect_language(sample).language or "", "")
+
+
+_FUNCTION_WORDS = frozenset(" ".join(FUNCTION_WORDS.values()).split())
+
+
+@cache
+def _words_of(language: str) -> frozenset[str]:
+    """The function words of a language."""
+    return frozenset(FUNCTION_WORDS.get(language, "").split())
+
+
+@cache
+def _speakers() -> dict[str, tuple[str, ...]]:
+    """The languages of each function word."""
+    found: dict[str, tuple[str, ...]] = {}
+    for language, spoken in FUNCTION_WORDS.items():
+        for word in spoken.split():
+            found[word] = (*found.get(word, ()), language)
+    return found
+
+
+class Stems:
+    """The stems of words, which recur: those that were made lately are kept."""
+
+    def __init__(self) -> None:
+        self._terms: dict[str, dict[str, str]] = {}
+        self._analyzers: dict[str, tantivy.TextAnalyzer] = {}
+
+    def of(self, language: str, words: Iterable[str]) -> list[str]:
+        """The stem of each word."""
+        return list(self._analyzer(language).analyze(" ".join(words)))
+
+    def terms(self, language: str, words: Set[str]) -> str:
+        """The terms of the field of stems for a page with these words: of those that are not their own stems."""
+        if not language:
+            return ""
+        known = self._terms.setdefault(language, {})
+        if len(known) > _KNOWN_STEMS:
+            known.clear()
+        unknown = [word for word in words if word not in known and word < _FIRST_PAIR]
+        if missing := [word for word in unknown if word.isalpha() or word > _FIRST_MARKED]:
+            plain = missing if all(map(str.isascii, missing)) else unaccented(missing)
+            stems = self.of(language, missing)
+            if language in _COMPOUNDING:
+                made = [_stem_and_compound(language, *pair) for pair in zip(plain, stems, strict=True)]
+            else:
+                start = f"{language}:"
+                made = ["" if word == stem else start + stem for word, stem in zip(plain, stems, strict=True)]
+            known.update(zip(missing, made, strict=True))
+        found = set(map(known.get, words))
+        return f"{language}: {' '.join(filter(None, found))}"
+
+    def query(self, language: str, word: str) -> list[str]:
+        """The stems under which pages in a language may have a word of a query: as written, and with its letters."""
+        forms = [word]
+        for plain, letter in _SPELLINGS.get(language, ()):
+            forms += [form.replace(plain, letter) for form in forms if plain in form]
+        return list(dict.fromkeys(self.of(language, forms)))
+
+    def _analyzer(self, language: str) -> tantivy.TextAnalyzer:
+        if language not in self._analyzers:
+            stemmer = tantivy.Filter.stemmer(STEMMERS[language])
+            builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).filter(stemmer)
+            self._analyzers[language] = builder.filter(tantivy.Filter.ascii_fold()).build()
+        return self._analyzers[language]
+
+
+def _stem_and_compound(language: str, word: str, stem: str) -> str:
+    """The terms of one word in the field of stems: its stem if it is another, backwards if it may be a compound."""
+    found = "" if stem == word else f"{language}:{stem}"
+    return f"{found} {language}<{stem[::-1]}" if len(stem) >= _COMPOUND else found
+
+
+def compound_prefix(language: str, stem: str) -> str:
+    """What the terms of compounds begin with whose last part has this stem; empty if none are looked for."""
+    return f"{language}<{stem[::-1]}" if language in _COMPOUNDING and len(stem) >= _HEAD else ""
+
+
+@cache
+def analyzer() -> tantivy.TextAnalyzer:
+    """The analyzer of `terms` in an index."""
+    builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
+    return builder.filter(tantivy.Filter.remove_long(_LONGEST)).filter(tantivy.Filter.ascii_fold()).build()
+
+
+@cache
+def _letters_folder() -> tantivy.TextAnalyzer:
+    return tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).filter(tantivy.Filter.ascii_fold()).build()
+
+
+def query_words(text: str) -> list[str]:
+    """The words of a part of a query, as `quotes` compares them with those of a page.
+
+    >>> query_words("Ｈäuser_liste")
+    ['hauser', 'liste']
+    """
+    return unaccented(words(folded(text.replace("_", " "))))
+
+
+def unaccented(words: Sequence[str]) -> list[str]:
+    """Words without the accents of Latin letters, as an index has them.
+
+    >>> unaccented(["häuser", "tōkyō"])
+    ['hauser', 'tokyo']
+    """
+    return list(_letters_folder().analyze(" ".join(words))) if words else []
