@@ -239,6 +239,43 @@ def test_chunks_overlap_when_asked() -> None:
         assert len(chunk.text.split()) <= 60
 
 
+META = '<meta property="article:published_time" content="2024-05-01T23:30:00-05:00">'
+EDITED = '<meta property="article:modified_time" content="2025-06-30">'
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "published"),
+    [
+        (META, "<h1>Tides</h1><p>May 2, 2024</p>", "2024-05-01"),  # the same moment elsewhere
+        (META + EDITED, "<h1>Tides</h1><p class=date><time>June 30, 2025</time></p>", "2024-05-01"),  # of an edit
+        ("", "<h1>Tides</h1><div><span>Dec 17, 2025</span><span>Ada Pool</span></div>", "2025-12-17"),
+        ("", "<h1>Tides</h1><p><span>Sea</span><span>DECEMBER 17, 2025</span><span>Updated</span>", "2025-12-17"),
+        ("", f"<h1>Tides</h1>{'<p>The sea rises.' * 30}<div>Published August 13, 2025</div>", "2025-08-13"),
+        ("", f"<h1>Tides</h1>{'<p>The sea rises.' * 30}<h3>Published</h3><p>August 30, 2024</p>", "2024-08-30"),
+        (
+            "",
+            (
+                "<h1>Tides</h1><p>30 Sep 2022</p><p>The sea rises.</p>"
+                "<p>This article was originally published on 26 Sep 2019 and has been updated since.</p>"
+            ),
+            "2019-09-26",
+        ),
+        (
+            "",
+            (
+                "<ul><li><span class=date>01/31/2025</span> Moon<li><span class=date>01/06/2025</span> Sun</ul>"
+                "<h1>Tides</h1><p>03/01/2017 by Ada Pool</p>"
+            ),
+            "2017-03-01",
+        ),
+        ("", "<h1>Tides</h1><p>The seminar 12, 2020 of them, came.", None),
+    ],
+)
+def test_the_date_of_publication_is_that_of_the_page_itself(head: str, body: str, published: str | None) -> None:
+    page = f"<html lang=en><head><title>Tides</title>{head}</head><body>{body}"
+    assert extract(page.encode(), URL, TODAY)["published"] == published
+
+
 HOSTILE: list[Any] = [
     None,
     b"",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from datetime import date
+from datetime import date, timedelta
 from typing import Any, NamedTuple
 
 from turbohtml import Document, Element
@@ -49,16 +49,19 @@ _MONTHS = {
     for name in names.split()
 }
 _MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
+_WORD_START = r"(?:\b|(?-i:(?<=[a-z])(?=[A-Z])))"
+"""Where a word begins, also one that lost the space before it with the elements."""
 _FORMS = (
     re.compile(r"(?P<y>(?:19|20)\d\d)[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?!\d)"),
     re.compile(r"(?<!\d)(?P<y>(?:19|20)\d\d)(?P<m>0[1-9]|1[0-2])(?P<d>[0-2]\d|3[01])(?:T?\d{4,6})?(?!\d)"),
     re.compile(r"(?P<y>(?:19|20)\d\d)年\s?(?P<m>\d{1,2})月\s?(?P<d>\d{1,2})日"),
     re.compile(
-        rf"\b(?P<n>{_MONTH})\.?\s+(?P<d>\d{{1,2}})(?:st|nd|rd|th)?\s*,?\s+(?P<y>(?:19|20)\d\d)\b", re.IGNORECASE
+        rf"{_WORD_START}(?P<n>{_MONTH})\.?\s+(?P<d>\d{{1,2}})(?:st|nd|rd|th)?\s*,?\s+(?P<y>(?:19|20)\d\d)(?!\d)",
+        re.IGNORECASE,
     ),
     re.compile(
         rf"(?<!\d)(?P<d>\d{{1,2}})(?:st|nd|rd|th|\.)?(?:\s+(?:of|de))?[\s-]+(?P<n>{_MONTH})\.?,?(?:\s+(?:of|de))?[\s-]+"
-        r"(?P<y>(?:19|20)\d\d)\b",
+        r"(?P<y>(?:19|20)\d\d)(?!\d)",
         re.IGNORECASE,
     ),
     re.compile(r"(?<!\d)(?P<d>\d{1,2})\.(?P<m>\d{1,2})\.(?P<y>(?:19|20)\d\d)(?!\d)"),
@@ -77,11 +80,20 @@ _MODIFIED_WORD = re.compile(
     r"updat|modif|edited|revis|reviewed|changed|aktualisiert|geändert|mis à jour", re.IGNORECASE
 )
 _PUBLISHED_WORD = re.compile(r"publish|posted|written|created|released|veröffentlicht|publié|publicado", re.IGNORECASE)
+_PUBLISHED_LABEL = re.compile(
+    r"(?:date )?(?:(?:first |originally )?(?:published|posted)|publish(?:ing|ed)? date|publication date)"
+    r"(?: (?:on|at))?\s*:?\s*",
+    re.IGNORECASE,
+)
+_ORIGINALLY = re.compile(r"\b(?:originally|first)\s+(?:published|posted)\b", re.IGNORECASE)
 _OTHER_PLACE = re.compile(
     r"comment|related|sidebar|footer|(?<!elementor-)widget|recommend|popular|trending|latest|recent|more-|event"
 )
 _BYLINE = re.compile(r"(?:^|\b)(?:written\s+)?by:?\s+(.{3,60})", re.IGNORECASE)
 _EARLIEST = 1993
+_SURE, _UNSURE = 1.0, 0.5
+"""Weights of a date that stands alone, and of one among others."""
+_A_DAY = timedelta(days=1)
 _MAX_FIELD = 500
 _NEAR_HEADING = 12
 """Blocks before and after the heading in which a date is looked for."""
@@ -108,22 +120,12 @@ def fields(page: Document, said: Statements, tree: ContentTree, latest: date | N
     dates = _Dates(latest, day_first=not _MONTH_FIRST.match(language or "en"))
     main = list(_main_objects(said))
     heading = _heading(tree)
-    votes = (
-        (6.0, dates.of_url(tree.url)),
-        (2.5, dates.first(said.meta.get(name) for name in PUBLISHED_META)),
-        (1.1, dates.first(item.get("datePublished") for item in main)),
-        (0.9, dates.first(_marked(page, "datePublished"))),
-        (1.0, dates.near(tree.blocks, heading)),
-        (1.0, dates.first(_times(page))),
-        (0.6, dates.first(_named(page))),
-        (0.2, dates.first(item.get(key) for item in main for key in ("dateCreated", "uploadDate"))),
-    )
     modified = (
         dates.first(item.get("dateModified") for item in main)
         or dates.first(said.meta.get(name) for name in MODIFIED_META)
         or dates.first(_marked(page, "dateModified"))
     )
-    published = _elected(votes) or dates.updated(tree.blocks)
+    published = _published(page, said, tree, main, dates, modified, heading) or dates.updated(tree.blocks)
     if modified is not None and published is not None and modified < published:
         modified = None
     return StatedFields(
@@ -175,6 +177,36 @@ def _type(item: dict[str, Any]) -> str:
     return " ".join(str(one) for one in kind).lower() if isinstance(kind, list) else str(kind or "").lower()
 
 
+def _published(
+    page: Document, said: Statements, tree: ContentTree, main: list[dict[str, Any]], dates: _Dates,
+    modified: date | None, heading: int,
+) -> date | None:  # fmt: skip
+    """The date on which the page was published, elected by its sources."""
+    address = dates.of_url(tree.url)
+    meta = dates.first(said.meta.get(name) for name in PUBLISHED_META)
+    times, named = dates.all(_times(page)), dates.all(_named(page))
+    shown = [
+        (1.0, dates.near(tree.blocks, heading)),
+        (_SURE if len({*times}) == 1 else _UNSURE, next(iter(times), None)),
+        (0.6 * (_SURE if len({*named}) == 1 else _UNSURE), next(iter(named), None)),
+        (1.2, dates.said_published(tree.blocks)),
+    ]
+    if meta is not None and meta != modified:  # what is shown is the date of an update
+        shown = [(_UNSURE * weight if found == modified else weight, found) for weight, found in shown]
+    votes = [
+        (6.0, address),
+        (2.5, meta),
+        (1.1, dates.first(item.get("datePublished") for item in main)),
+        (0.9, dates.first(_marked(page, "datePublished"))),
+        *shown,
+        (0.2, dates.first(item.get(key) for item in main for key in ("dateCreated", "uploadDate"))),
+        (2.0, dates.said_original(tree.blocks)),
+    ]
+    if meta is not None and address is None:  # the same moment in another time zone
+        votes = [(weight, meta if found and abs(found - meta) <= _A_DAY else found) for weight, found in votes]
+    return _elected(votes)
+
+
 def _elected(votes: Iterable[tuple[float, date | None]]) -> date | None:
     """The date with most votes; of equal ones the first.
 
@@ -199,6 +231,10 @@ class _Dates:
     def first(self, texts: Iterable[Any]) -> date | None:
         """The first text that is a date."""
         return next((found for text in texts if isinstance(text, str) and (found := self.read(text))), None)
+
+    def all(self, texts: Iterable[str | None]) -> list[date]:
+        """The dates of the texts that are dates."""
+        return [found for text in texts if text and (found := self.read(text)) is not None]
 
     def read(self, text: str) -> date | None:
         """The first date in a text."""
@@ -226,7 +262,8 @@ class _Dates:
         """The date that stands beside the heading, or one said to be that of publication."""
         start = max(heading, 0)
         around = sorted(
-            range(max(0, start - 4), min(len(blocks), start + _NEAR_HEADING)), key=lambda at: abs(at - start)
+            range(max(0, start - 4), min(len(blocks), start + _NEAR_HEADING)),
+            key=lambda at: (abs(at - start), at < start),
         )
         updated = None
         for number in around:
@@ -238,6 +275,28 @@ class _Dates:
                     return found
                 updated = updated or found
         return updated
+
+    def said_published(self, blocks: list[ContentBlock]) -> date | None:
+        """The first date that is said to be that of publication, beside the word or under it."""
+        before = ""
+        for block in blocks:
+            text = block.text
+            if block.kind is BlockKind.TEXT and len(text) <= 120 and not _OTHER_PLACE.search(block.element.names):
+                said = _PUBLISHED_LABEL.match(text)
+                under = not said and _PUBLISHED_LABEL.fullmatch(before) is not None
+                if (said or under) and (found := self.read(text)) is not None:
+                    return found
+            before = text[:40]
+        return None
+
+    def said_original(self, blocks: list[ContentBlock]) -> date | None:
+        """The date of the first publication of a page that was published again."""
+        for block in blocks:
+            text = block.text if len(block.spans) <= 20 else ""
+            said = _ORIGINALLY.search(text[:300])
+            if said and (found := self.read(text[said.end() : said.end() + 60])) is not None:
+                return found
+        return None
 
     def updated(self, blocks: list[ContentBlock]) -> date | None:
         """The first date that is said to be that of an update or of publication, anywhere on the page."""
