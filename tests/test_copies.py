@@ -13,7 +13,7 @@ import pytest
 from recrawl.repository.alerts.matching import match_visits
 from recrawl.repository.repository import Repository
 from recrawl.settings import Alert
-from tests.world import Page, Reply, Repo, Site, page
+from tests.world import Asked, Page, Reply, Repo, Site, moved, page
 
 Start = Callable[..., Site]
 WORDS = (
@@ -202,6 +202,73 @@ def test_a_page_that_says_it_is_not_there_is_missing(repo: Repo, site: Start, ti
     repo.cycle(1000, "--policy", "round-robin")
     assert repo.states()[here.url("/a")] == "live"
     assert told(repo, here) == [("/", "new"), ("/a", "new")]
+
+
+# -- addresses that cannot exist ---------------------------------------------------------------------------------------
+
+
+def soft(paths: set[str], text: str) -> Callable[[Asked], bytes | Reply | None]:
+    """A server that answers 200 and this text, in which {path} is what was asked, for all but these paths."""
+
+    def answer(asked: Asked) -> bytes | None:
+        return None if asked.path in paths else f"<title>Harbour</title><p>{text.format(path=asked.path)}".encode()
+
+    return answer
+
+
+def absent_asked(here: Site) -> list[str]:
+    """The random addresses that were asked for."""
+    return [path for path in here.asked() if "/no-" in path]
+
+
+@pytest.mark.parametrize("text", ["The ferry has left for other shores", "There is no ferry to {path} any more today"])
+def test_what_a_site_shows_for_any_address_is_no_page(repo: Repo, site: Start, text: str) -> None:
+    here = site(
+        {"/": page("front", *"abcd", "fifth", "lost", "gone"), **{f"/{it}": page(f"pier {it}") for it in "abcd"}}
+    )
+    here["/lost"] = here["/gone"] = b"<p>The ferry has left for other shores"
+    here["/fifth"] = page("pier five, which goes away later")
+    repo.crawl(here.url("/"))
+    assert absent_asked(here) == [], "nothing is asked before pages look alike"
+    del here.pages["/lost"], here.pages["/gone"], here.pages["/fifth"]
+    here.every = soft({*here.pages}, text)
+    for days in (1, 2, 3):
+        repo.later(days=days)
+        repo.cycle(1000, "--policy", "round-robin")
+    assert len(absent_asked(here)) == 1, "once a month is enough"
+    states = repo.states()
+    assert {path for path in ("/lost", "/gone", "/fifth") if states[here.url(path)] in ("missing", "gone")} == {
+        *("/lost", "/gone", "/fifth")
+    }
+    assert all(states[here.url(f"/{it}")] == "live" for it in "abcd")
+    assert "pier five" in repo.run("show", here.url("/fifth")).out
+    assert "cannot exist" in repo.run("why", here.url("/fifth")).out
+
+
+def test_equal_pages_of_a_site_that_answers_404_stay_pages(repo: Repo, site: Start) -> None:
+    here = site({"/": page("front", *"abcde"), **{f"/{it}": page(f"pier {it}") for it in "abc"}})
+    here["/d"] = here["/e"] = page("a pier that looks like another")
+    repo.crawl(here.url("/"))
+    for days in (1, 2):
+        repo.later(days=days)
+        repo.cycle(1000, "--policy", "round-robin")
+    assert len(absent_asked(here)) == 1
+    assert set(repo.states().values()) == {"live"}
+
+
+def test_pages_that_lead_where_any_address_leads_are_missing(repo: Repo, site: Start) -> None:
+    here = site({"/": page("front", *"abcdefgh"), **{f"/{it}": page(f"pier {it}") for it in "abcdefgh"}})
+    repo.crawl(here.url("/"))
+    home = moved("/", 302)
+    del here.pages["/d"], here.pages["/e"]
+    here.every = lambda asked: None if asked.path in here.pages else home
+    for days in (1, 2, 3):
+        repo.later(days=days)
+        repo.cycle(1000, "--policy", "round-robin")
+    states = repo.states()
+    assert {states[here.url("/d")], states[here.url("/e")]} <= {"missing", "gone"}
+    assert {states[here.url(path)] for path in ("/", "/a", "/b", "/c")} == {"live"}
+    assert "cannot exist" in repo.run("why", here.url("/d")).out
 
 
 # -- what is learned -------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ _NAMES = {
     "RobotsRead": "robots.txt",
     "SitemapRead": "A sitemap",
     "FeedRead": "A feed",
+    "AbsentRead": "An address that cannot exist",
     "RequisiteRead": "A stylesheet, image, font or script",
     "StoredScan": "A stored page that is searched for what it needs",
     "SiteLogin": "A login",

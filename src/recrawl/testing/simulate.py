@@ -47,6 +47,7 @@ from recrawl.discover.redirect_habits import RedirectHabits
 from recrawl.discover.scope import Scope, Scopes
 from recrawl.fetch import lanes
 from recrawl.fetch.retry_after import parse_retry_after
+from recrawl.learn.copies.absent import AbsentAddresses
 from recrawl.model import NOTHING, Answer, Failure, Outcomes, Picks, RequisiteLevel, State, Unvisited
 from recrawl.record.requisite_rows import RequisiteRow
 from recrawl.record.rows import FeedRow, PageRow, PageState, unvisited
@@ -343,6 +344,7 @@ class _Shell:
             ways,
             fingerprints=[noise.fingerprint for noise in noise_table(options)],
             accesses=SimpleNamespace(of=run.profile_of),
+            absent=self._absent(),
             release=run.release,
             checks=run.checks,
         )
@@ -367,6 +369,14 @@ class _Shell:
         for name, value in kept.items():
             setattr(server, name, value)
         return server
+
+    def _absent(self) -> AbsentAddresses:
+        """Some servers are asked for an address that cannot exist; robots.txt forbids that of some."""
+        absent = AbsentAddresses()
+        for host in self.run.hosts:
+            if draw(self.run.seed, host.number, "absent") < 0.3:
+                absent.want(host.number, [f"{host.origin}/p{'7' if host.number % 2 else ''}*"], self.run.at)
+        return absent
 
     # -- jobs ----------------------------------------------------------------------------------------------------
 
@@ -561,6 +571,9 @@ class _Shell:
             return Reading(
                 0, digest=digest, changed=changed, text="x", title="t", render_differs=differs, record=b"record"
             )
+        if isinstance(thing, self.m.AbsentRead):
+            assert thing.answer is not None
+            return Reading(0, digest=hashlib.blake2b(thing.answer.body, digest_size=8).digest(), shape=b"shape")
         return Reading(0, styles="", files="")
 
     def do_render_page(self, action: Any) -> None:
@@ -710,6 +723,8 @@ class _Shell:
     def do_warn_user(self, _action: Any) -> None: ...
 
     def do_keep_brakes(self, _action: Any) -> None: ...
+
+    def do_keep_absent(self, _action: Any) -> None: ...
 
     def do_reindex_pages(self, _action: Any) -> None:
         self.commit()

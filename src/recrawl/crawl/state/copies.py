@@ -16,6 +16,7 @@ from recrawl.book import Book
 from recrawl.columns import DAY, Flags, Ints
 from recrawl.crawl.options import CrawlOptions
 from recrawl.discover.urls import key
+from recrawl.learn.copies.absent import AbsentAddresses, suspects
 from recrawl.learn.copies.groups import ClaimRecord, CopyColumns, due_copies, group_copies
 from recrawl.learn.copies.parameters import IdleParameter, learn_parameters
 from recrawl.model import Outcome
@@ -25,7 +26,7 @@ from recrawl.record.store import Store
 
 PACE = 30 * DAY
 """Between two visits to a copy whose page has not changed."""
-_META, _PARAMETERS = "copies", "parameters"
+_META, _PARAMETERS, _ABSENT = "copies", "parameters", "absent"
 _AT_ONCE = 2_000
 """Pages of a repository of an earlier version that are read for copies after a run."""
 _UPDATES = (int(Outcome.NEW), int(Outcome.CHANGED))
@@ -69,6 +70,7 @@ def group(repository: Storage, options: CrawlOptions, run: CycleRow) -> None:
     _tell_once(store, run, visits["page"][updated], visits["outcome"][updated], found.same_as, columns.key)
     _save_claims(store, found.claims)
     _learn_parameters(store)
+    _suspect_absent(store, columns, visits["page"][updated], options.clock())
 
 
 def known_parameters(store: Store, kept: Collection[str] = ()) -> list[IdleParameter]:
@@ -90,6 +92,28 @@ def _learn_parameters(store: Store) -> None:
     text = json.dumps(learned)
     if text != store.meta.get(_PARAMETERS, "[]"):
         store.meta.set(_PARAMETERS, text)
+
+
+def absent_addresses(store: Store) -> AbsentAddresses:
+    """What sites answer for addresses that cannot exist, and what they are to be asked."""
+    return AbsentAddresses(store.meta.get(_ABSENT, "{}"))
+
+
+def keep_absent_addresses(store: Store, absent: AbsentAddresses) -> None:
+    """Store it, so that it outlives the run."""
+    text = absent.stored()
+    if text != store.meta.get(_ABSENT, "{}"):
+        store.meta.set(_ABSENT, text)
+
+
+def _suspect_absent(store: Store, pages: CopyColumns, updated: Ints, at: float) -> None:
+    """Have the next run ask sites whose pages show the same text whether they show it for any address."""
+    found = suspects(pages.site, pages.stored, pages.digest, updated, store.pages.urls_of)
+    if found:
+        absent = absent_addresses(store)
+        for site, templates in found.items():
+            absent.want(site, templates, at)
+        keep_absent_addresses(store, absent)
 
 
 def claim_records(store: Store) -> list[SiteClaims]:

@@ -22,7 +22,7 @@ from recrawl.crawl.hints.site_files import SiteFiles
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.requisites.recording import RequisiteRecorder
 from recrawl.crawl.requisites.registry import Registry
-from recrawl.crawl.state.copies import known_parameters
+from recrawl.crawl.state.copies import absent_addresses, keep_absent_addresses, known_parameters
 from recrawl.crawl.state.frontier import lanes_for
 from recrawl.crawl.state.known_pages import known_urls
 from recrawl.crawl.state.load_book import retry_allowed
@@ -35,7 +35,7 @@ from recrawl.crawl.visits.discovery import Discovery
 from recrawl.crawl.visits.linked_again import LinkedAgain
 from recrawl.crawl.visits.messages import Scan
 from recrawl.crawl.visits.prefetch import Prefetch
-from recrawl.crawl.visits.reader_pool import readers_of, task_of
+from recrawl.crawl.visits.reader_pool import absent_task, readers_of, task_of
 from recrawl.crawl.visits.recorder import Recorder
 from recrawl.crawl.visits.redirects import Redirects, keep_aliases, recall_aliases
 from recrawl.crawl.visits.results import Done, Unchanged, VisitRows, page_hints, policy_outcome
@@ -128,6 +128,7 @@ class LiveCrawl:
             lanes,
             fingerprints=[noise.fingerprint for noise in noise_table(options)],
             shared_texts=load_shared_texts(store),
+            absent=absent_addresses(store),
             accesses=self._accesses if self._logins is not None else None,
             release=release,
             checks=options.checks,
@@ -161,6 +162,7 @@ class LiveCrawl:
             m.LeavePage: self._leave_page,
             m.WarnUser: self._warn_user,
             m.KeepBrakes: self._keep_brakes,
+            m.KeepAbsent: self._keep_absent,
             m.ReindexPages: self._reindex_pages,
             m.CommitBatch: self._commit_batch,
             m.CommitIndex: self._commit_index,
@@ -503,6 +505,9 @@ class LiveCrawl:
             stored = self.recorder.location(thing.state.version) if thing.state.version >= 0 else None
             counted = self._frames.wants(thing.server, thing.page, thing.url)
             task = task_of(thing, self.servers[thing.server], head, stored, ticket=number, counted=counted)
+        elif isinstance(thing, m.AbsentRead):
+            assert thing.answer is not None
+            task = absent_task(thing, thing.answer, self.servers[thing.server], ticket=number)
         elif isinstance(thing, m.RequisiteRead):
             assert thing.answer is not None
             task = Scan(number, thing.row.url, thing.answer.headers, thing.answer.body)
@@ -577,6 +582,9 @@ class LiveCrawl:
 
     def _keep_brakes(self, _action: m.KeepBrakes) -> None:
         save_shared_texts(self._store, self.machine.shared_texts)
+
+    def _keep_absent(self, _action: m.KeepAbsent) -> None:
+        keep_absent_addresses(self._store, self.machine.absent)
 
     def _reindex_pages(self, action: m.ReindexPages) -> None:
         self.recorder.commit()

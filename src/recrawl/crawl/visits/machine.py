@@ -9,12 +9,13 @@ and `at` (the time that is recorded) come with each event. Shells carry the acti
 the live one (`recrawl.crawl.visits.live`), also on the workers of a cluster, and the simulated one
 (`recrawl.testing.simulate`).
 
-What is under way is a *thing* of one of seven kinds, each in a `Phase`:
+What is under way is a *thing* of one of eight kinds, each in a `Phase`:
 
     PageVisit       a page, from its turn until its visit is recorded
     RobotsRead      the robots.txt of a server, before anything else is requested from it
     SitemapRead     one sitemap, or index of sitemaps
     FeedRead        one feed
+    AbsentRead      an address that cannot exist: what the server answers is no page
     RequisiteRead   a stylesheet, image, font or script that pages need
     StoredScan      a stored page that is searched for its requisites
     SiteLogin       a login; nothing is requested from its server meanwhile
@@ -26,7 +27,7 @@ invariants; it runs after every event if `checks` are on (tests, the simulator, 
 
 The file reads in this order: things, transitions, events, actions; then the machine: choosing, turns, answers of
 pages, the browser and the readers, recording, servers that get no more requests, robots.txt, sitemaps and feeds,
-logins, requisites, invariants.
+addresses that cannot exist, logins, requisites, invariants.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ from recrawl.discover.urls import canonical, origin
 from recrawl.fetch.fetcher import Request
 from recrawl.fetch.retry_after import MAX_RETRY_AFTER, parse_retry_after
 from recrawl.fetch.robots import Robots, failure_text
+from recrawl.learn.copies.absent import AbsentAddresses, AbsentAnswer, absent_address
 from recrawl.model import SILENT, Answer, Failure, State, Unvisited, Validators
 from recrawl.times import elapsed
 
@@ -247,6 +249,24 @@ class FeedRead(Thing):
 
 
 @dataclass(slots=True, eq=False)
+class AbsentRead(Thing):
+    """An address of a server that cannot exist."""
+
+    server: int
+    template: str
+    url: str
+    identity: bool = False
+    answer: Answer | None = None
+    phase: Phase | None = None
+    steps: list[Step] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Its URL."""
+        return self.url
+
+
+@dataclass(slots=True, eq=False)
 class RequisiteRead(Thing):
     """One file that pages need to be shown as they looked."""
 
@@ -340,6 +360,15 @@ TRANSITIONS: dict[type[Thing], dict[tuple[Phase | None, Phase], str]] = {
         (Phase.ASKED, Phase.PARSING): "any answer",
         (Phase.PARSING, Phase.ENDED): "its items are known",
         (Phase.WAITING, Phase.ENDED): "its server gets no more requests",
+    },
+    AbsentRead: {
+        (None, Phase.WAITING): "several pages beside it show the same",
+        (Phase.WAITING, Phase.ASKED): "its turn comes",
+        (Phase.ASKED, Phase.WAITING): "a broken encoding",
+        (Phase.ASKED, Phase.PARSING): "200",
+        (Phase.ASKED, Phase.ENDED): "any other answer",
+        (Phase.PARSING, Phase.ENDED): "what it shows is known",
+        (Phase.WAITING, Phase.ENDED): "robots.txt forbids the request, or its server gets no more requests",
     },
     RequisiteRead: {
         (None, Phase.WAITING): "it is due, or the page in the browser needs it",
@@ -661,7 +690,7 @@ class KeepAliases(MachineAction, frozen=True):
 class ParseThing(MachineAction, frozen=True):
     """Let a reader process read it: answered by `ThingParsed`."""
 
-    thing: PageVisit | RequisiteRead | StoredScan
+    thing: PageVisit | RequisiteRead | AbsentRead | StoredScan
 
 
 class RenderPage(MachineAction, frozen=True):
@@ -772,6 +801,10 @@ class WarnUser(MachineAction, frozen=True):
 
 class KeepBrakes(MachineAction, frozen=True):
     """The brake for a shared text was set or released: store it."""
+
+
+class KeepAbsent(MachineAction, frozen=True):
+    """A server has answered for an address that cannot exist: store it."""
 
 
 class ReindexPages(MachineAction, frozen=True):
@@ -985,6 +1018,7 @@ class VisitMachine:
         *,
         fingerprints: Sequence[bytes] = (b"",),
         shared_texts: SharedTexts | None = None,
+        absent: AbsentAddresses | None = None,
         accesses: Accesses | None = None,
         release: Callable[[int], float] | None = None,
         checks: bool = False,
@@ -994,7 +1028,7 @@ class VisitMachine:
         `release` gives the earliest time of the n-th request for a page. `checks` validates after every event.
         """
         self._options, self.lanes, self._fingerprints = options, lanes, fingerprints
-        self.shared_texts = shared_texts or SharedTexts()
+        self.shared_texts, self.absent = shared_texts or SharedTexts(), absent or AbsentAddresses()
         self._accesses, self._release = accesses, release
         self.exploring = False
         """Whether this is a crawl: newly found pages are visited too."""
@@ -1236,13 +1270,19 @@ class VisitMachine:
             robots = RobotsRead(number, f"{work.server.origin}/robots.txt")
             self._others.add(robots)
             self._ask_robots(work, robots)
-        elif not isinstance(item, Thing):
-            assert isinstance(item, int)
+        elif isinstance(item, int):
             self._page_turn(work.server, item)
-        elif isinstance(item, RequisiteRead):
+        else:
+            self._file_turn(work, item)
+
+    def _file_turn(self, work: _Work, item: object) -> None:
+        """The turn of what is no page."""
+        if isinstance(item, RequisiteRead):
             self._requisite_turn(work.server, item)
         elif isinstance(item, SitemapRead):
             self._sitemap_turn(work, item)
+        elif isinstance(item, AbsentRead):
+            self._absent_turn(work.server, item)
         else:
             assert isinstance(item, FeedRead)
             self._feed_turn(work.server, item)
@@ -1330,7 +1370,7 @@ class VisitMachine:
             self._robots_answered(work, thing, answer)
         else:
             self.lanes.answered(thing.server, self._now, answer, thing)
-            assert isinstance(thing, RequisiteRead | SitemapRead | FeedRead)
+            assert isinstance(thing, RequisiteRead | SitemapRead | FeedRead | AbsentRead)
             if isinstance(thing, RequisiteRead):
                 self._bytes.add(thing.server, answer.received)
             if answer.failure is Failure.BAD_ENCODING and not thing.identity:
@@ -1340,6 +1380,8 @@ class VisitMachine:
                 self._requisite_answered(thing, answer)
             elif isinstance(thing, SitemapRead):
                 self._sitemap_answered(work, thing, answer)
+            elif isinstance(thing, AbsentRead):
+                self._absent_answered(thing, answer)
             else:
                 self._move(thing, Phase.PARSING)
                 self._actions.append(ReadFeed(thing, answer))
@@ -1381,6 +1423,9 @@ class VisitMachine:
     def _page_same(self, server: Server, visit: PageVisit, answer: Answer) -> None:
         """304, or the same bytes."""
         learn_trust(server, visit, answer, text_changed=False)
+        if visit.state.digest and self._is_absent(visit, visit.state.digest):
+            self._finish(visit, PageMissing(answer, detail=_SHOWS_ABSENT))
+            return
         if visit.state.digest:
             self._is_shared(visit, visit.state.digest, "")
             version = visit.state.version
@@ -1422,6 +1467,10 @@ class VisitMachine:
             failure, detail = Failure.REDIRECT_LOOP, f"back to {target}"
         if failure is not None or target is None:
             self._finish(visit, VisitFailed(failure or Failure.REDIRECT_BAD, detail, answer))
+            return
+        if not visit.redirects and self.absent.leads(server.id, visit.url, target):
+            detail = f"it redirects to {target}, as addresses do that cannot exist"
+            self._finish(visit, PageMissing(answer, detail=detail))
             return
         permanent = answer.status in PERMANENT and not visit.redirects
         if permanent and not scopes.knows(origin(target)) and scopes.is_seed(visit.url):
@@ -1482,7 +1531,7 @@ class VisitMachine:
         self._parse(visit)
         self._render_next()
 
-    def _parse(self, thing: PageVisit | RequisiteRead) -> None:
+    def _parse(self, thing: PageVisit | RequisiteRead | AbsentRead) -> None:
         self._move(thing, Phase.PARSING)
         self._actions.append(ParseThing(thing))
 
@@ -1495,6 +1544,10 @@ class VisitMachine:
         elif isinstance(thing, RequisiteRead):
             self._move(thing, Phase.RECORDING)
             self._actions.append(RecordRequisite(thing, thing.answer, reading=reading))
+        elif isinstance(thing, AbsentRead):
+            shown = reading is not None and not reading.failure
+            digest, shape = (reading.digest, reading.shape) if reading is not None and shown else (b"", b"")
+            self._absent_known(thing, AbsentAnswer(self._at, digest, shape))
         else:
             assert isinstance(thing, StoredScan)
             if reading is not None:
@@ -1518,6 +1571,9 @@ class VisitMachine:
             detail = f"HTTP {answer.status}, but its text is that of a missing page: '{reading.title}'"
             self._finish(visit, PageMissing(answer, detail=detail, record=reading.record))
             return
+        if self._is_absent(visit, reading.digest, reading.shape):
+            self._finish(visit, PageMissing(answer, detail=_SHOWS_ABSENT, record=reading.record))
+            return
         if reading.render_differs is not None:
             server.rendered += 1
             server.render_differed += reading.render_differs
@@ -1528,6 +1584,11 @@ class VisitMachine:
         learn_from_page(server, visit, reading)
         assert linked is not None
         self._finish(visit, PageRead(reading, linked))
+
+    def _is_absent(self, visit: PageVisit, digest: bytes, shape: bytes = b"") -> bool:
+        """Whether a page shows what its server shows for addresses that cannot exist; a home page always exists."""
+        server = self._work[visit.server].server
+        return self.absent.shows(server.id, digest, shape) and visit.url != f"{server.origin}/"
 
     def _page_refreshes(self, visit: PageVisit, answer: Answer, reading: Reading) -> None:
         """A page that sends browsers on at once: the target replaces it, as after a permanent redirect."""
@@ -1756,6 +1817,10 @@ class VisitMachine:
                 self._queue_sitemap(work, work.sitemaps, url, 0, named=bool(named))
         if self._options.feed_age > 0:
             self._actions.append(ListFeeds(server))
+        for template in self.absent.take(server.id):
+            thing = AbsentRead(server.id, template, absent_address(template, self._at))
+            self._begin(thing, Phase.WAITING)
+            self.lanes.push_front(server.id, thing)
 
     def _sitemaps_due(self, work: _Work) -> bool:
         server = work.server
@@ -1856,6 +1921,33 @@ class VisitMachine:
             thing = FeedRead(event.server, feed.url, Validators(feed.etag, feed.modified) or None)
             self._begin(thing, Phase.WAITING)
             self.lanes.push_front(event.server, thing)
+
+    # -- addresses that cannot exist -------------------------------------------------------------------------------
+
+    def _absent_turn(self, server: Server, thing: AbsentRead) -> None:
+        if server.closed or not _allows(server, thing.url):
+            self.lanes.skip(server.id, self._now)
+            self._end(thing)
+        else:
+            private, accepts = server.options.private, self._accepts_page
+            self._send(thing, Request(thing.url, private=private, identity=thing.identity, accepts=accepts))
+
+    def _absent_answered(self, thing: AbsentRead, answer: Answer) -> None:
+        if answer.failure is None and answer.status == 200:
+            thing.answer = answer
+            self._parse(thing)
+        elif answer.failure is None and answer.status in REDIRECTS:
+            target = canonical(answer.header("location"), thing.url, self._options.rules)
+            self._absent_known(thing, AbsentAnswer(self._at, target=target or ""))
+        elif answer.status in (404, 410):
+            self._absent_known(thing, AbsentAnswer(self._at))
+        else:
+            self._end(thing)
+
+    def _absent_known(self, thing: AbsentRead, answer: AbsentAnswer) -> None:
+        self._end(thing)
+        self.absent.answered(thing.server, thing.template, answer)
+        self._actions.append(KeepAbsent())
 
     # -- logins ----------------------------------------------------------------------------------------------------
 
@@ -2131,6 +2223,7 @@ class _Judge:
 
 
 _CHECKED_LANES = 2000
+_SHOWS_ABSENT = "it shows what its site shows for addresses that cannot exist"
 
 
 def _allows(server: Server, url: str) -> bool:

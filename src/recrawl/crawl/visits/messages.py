@@ -141,6 +141,8 @@ class Reading(NamedTuple):
     """The URL that it sends browsers to at once."""
     missing: bool = False
     """Whether it says that it is not there."""
+    shape: Annotated[bytes, Meta(max_length=16)] = b""
+    """Of the text of a short page without the words of its URL (see `learn.copies.absent`)."""
     prior: Weight | None = None
     """The page's change prior (see `compare.change_prior`), if the task asks for it."""
     record: bytes = b""

@@ -18,12 +18,12 @@ from recrawl.compare.parsing.media_types import PDF, has_pdf
 from recrawl.crawl.options import CrawlOptions, StartReader
 from recrawl.crawl.visits.messages import BrokenMessage, ReaderConfig, Reading, Scan, Task, received
 from recrawl.crawl.visits.servers import Server, noise_table
-from recrawl.model import Failure
+from recrawl.model import Answer, Failure
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from recrawl.crawl.visits.machine import PageVisit
+    from recrawl.crawl.visits.machine import AbsentRead, PageVisit
 
 BATCH = 32
 """Maximum number of pages per message."""
@@ -237,4 +237,24 @@ def task_of(
         requisites=server.requisites,
         prior=visit.state.prior is None,
         rendered=visit.html,
+    )
+
+
+def absent_task(thing: AbsentRead, answer: Answer, server: Server, *, ticket: int) -> Task:
+    """The work of the reader process on what a server answers for an address that cannot exist: its text, no record."""
+    return Task(
+        ticket=ticket,
+        url=thing.url,
+        at=answer.at,
+        ip=answer.ip,
+        status=answer.status,
+        headers=answer.headers,
+        request=b"",
+        body=answer.body,
+        payload=b"",
+        noise=server.noise,
+        digest=None,
+        before=None,
+        same_noise=True,
+        stored=True,
     )

@@ -46,6 +46,7 @@ from recrawl.discover.links import MAX_LINKS, SKIP_SUFFIXES, LinkReader, PageLin
 from recrawl.discover.page_headers import header_links
 from recrawl.discover.urls import canonical, key_bytes
 from recrawl.errors import Unreadable
+from recrawl.learn.copies.absent import shape_of
 from recrawl.learn.copies.missing import MOST_WORDS, says_missing
 from recrawl.learn.copies.sketch import sketch_of
 from recrawl.model import Failure, RequisiteLevel
@@ -120,6 +121,7 @@ class PageReader:
             claim=links.canonical or "",
             moved=self._target(said.moved, task.url) or links.moved,
             missing=count < MOST_WORDS and says_missing(title, _heading(tree), count),
+            shape=shape_of(words, task.url) if count < MOST_WORDS else b"",
         )
 
     def _target(self, target: str, url: str) -> str:

@@ -77,7 +77,7 @@ class VisitRows:
             vanishing=server.vanishing(),
             confirm_seconds=self._confirm_seconds,
         )
-        if detail and done.visit.failure is not None:
+        if detail:
             done = done._replace(visit=done.visit._replace(detail=detail[:_MAX_DETAIL]))
         return done
 

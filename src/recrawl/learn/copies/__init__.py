@@ -5,4 +5,5 @@
 - `groups`: groups of copies, claims by their record, and the representative of each group
 - `parameters`: parameters of URLs that never change a page
 - `missing`: pages that say that they are not there, although the server says that they are
+- `absent`: what sites answer for addresses that cannot exist
 """

@@ -20,7 +20,7 @@ BY_ORIGIN = "rendering"
 BY_SITE = "shared-texts"
 MADE_ANEW = frozenset({
     TOKEN, READ_UP_TO, "old_spellings", "touched_pages", "indexed", "models", "batches-of-cycle",
-    "copies", "parameters",
+    "copies", "parameters", "absent",
 })  # fmt: skip
 """Values that a shard computes again, or that are about one machine."""
 CURSOR = re.compile(r"alerts:seen|sink:.*:delivered")
