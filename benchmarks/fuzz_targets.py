@@ -23,9 +23,9 @@ from recrawl.discover.scope import Scope
 from recrawl.discover.traps import TrapGuard, TrapLimits
 from recrawl.discover.urls import UrlRules, canonical, directory, key, origin
 from recrawl.errors import BadArchive, Unreadable
-from recrawl.fetch.retry_after import parse_retry_after
+from recrawl.fetch.http import parse_head, plain_body
+from recrawl.fetch.lanes import parse_retry_after
 from recrawl.fetch.robots import Robots
-from recrawl.fetch.transfer import parse_head, plain_body
 from recrawl.lab.formats.version_rows import Taken
 from recrawl.lab.formats.warc_files import Captures, _records, html_only
 from recrawl.record import warc

@@ -12,8 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from recrawl.fetch.http import Client
-from recrawl.fetch.transfer import Request
+from recrawl.fetch.http import Client, Request
 from recrawl.lab.synth import SyntheticWorld, write
 
 

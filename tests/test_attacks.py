@@ -24,8 +24,7 @@ from recrawl.cli.terminal import output
 from recrawl.discover.urls import canonical
 from recrawl.errors import BadArchive, UsageError
 from recrawl.fetch.fetcher import FetchLimits, Request
-from recrawl.fetch.http import Client, fetch_one
-from recrawl.fetch.transfer import Transfer
+from recrawl.fetch.http import Client, Transfer, fetch_one
 from recrawl.lab.formats import capture_listings, warc_files
 from recrawl.model import Failure
 from recrawl.repository.outgoing import NotSent, post

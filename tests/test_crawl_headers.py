@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from recrawl.fetch.transfer import parse_head
+from recrawl.fetch.http import parse_head
 from recrawl.model import Failure
 from tests.world import Asked, Reply, Repo, Site, moved, page, text
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from recrawl.book import Book, LinkGraph
 from recrawl.choose.papers.explore import Explore
-from recrawl.fetch.lanes import Lanes
-from recrawl.fetch.ranked_queue import RankedQueue
+from recrawl.fetch.lanes import Lanes, RankedQueue
 from recrawl.lab.replays.small_worlds import batches
 from recrawl.learn.structure.frontier_rank import DAMPING, ImportanceRank, PathRank
 from recrawl.learn.structure.pagerank import pagerank

@@ -21,8 +21,8 @@ from recrawl.crawl.visits.shared_text import SharedTexts
 from recrawl.discover.requisites import Requisites, _add_link, _FoundUrls, absolute, of_page
 from recrawl.discover.stylesheets import style_urls
 from recrawl.discover.urls import canonical
+from recrawl.fetch.http import parse_head
 from recrawl.fetch.lanes import Lanes
-from recrawl.fetch.transfer import parse_head
 from recrawl.model import Answer, RequisiteLevel, State
 from recrawl.record.requisite_rows import RequisiteBatch
 from recrawl.record.rows import Batch, NewPage, PageState, UnchangedPage, unvisited

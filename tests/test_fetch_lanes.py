@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from recrawl.fetch.lanes import Lanes
-from recrawl.fetch.retry_after import parse_retry_after
+from recrawl.fetch.lanes import Lanes, parse_retry_after
 
 SERVERS = st.integers(0, 3)
 STEPS = st.sampled_from([0.0, 0.001, 0.1, 0.5, 1.0, 3.0, 30.0, 700.0])

@@ -74,7 +74,7 @@ _HOMES = {
     "Policy": "recrawl.choose",
     "RecrawlError": "recrawl.errors",
     "Repository": "recrawl.repository.repository",
-    "Request": "recrawl.fetch.transfer",
+    "Request": "recrawl.fetch.http",
     "Version": "recrawl.repository.results.pages",
     "drive": "recrawl.loop",
     "make_policy": "recrawl.choose",

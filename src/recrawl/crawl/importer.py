@@ -26,7 +26,7 @@ from recrawl.crawl.visits.results import Done, VisitRows
 from recrawl.crawl.visits.servers import Server, Servers, noise_table
 from recrawl.crawl.visits.stored_text import sniff
 from recrawl.discover.urls import canonical, listed_url
-from recrawl.fetch.bounded_answers import bounded_answer, limited_answer
+from recrawl.fetch.fetcher import bounded_answer, limited_answer
 from recrawl.model import Answer, Failure, PastAnswer, State
 from recrawl.record.rows import unvisited
 from recrawl.record.storage import Storage

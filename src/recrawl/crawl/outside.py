@@ -23,8 +23,7 @@ from recrawl.crawl.visits.live import LiveCrawl
 from recrawl.crawl.visits.machine import PERMANENT
 from recrawl.discover.urls import canonical
 from recrawl.errors import UsageError
-from recrawl.fetch.bounded_answers import limited_answer
-from recrawl.fetch.fetcher import FetchLimits, Request
+from recrawl.fetch.fetcher import FetchLimits, Request, limited_answer
 from recrawl.model import Answer, Failure, Picks, RequisiteLevel, Validators
 from recrawl.record.rows import Batch, CycleRow
 from recrawl.record.storage import Storage

@@ -18,7 +18,7 @@ from recrawl.errors import RecrawlError
 from recrawl.fetch.fetcher import FetchLimits, Request
 from recrawl.fetch.http import fetch_one
 from recrawl.fetch.ip_filter import refuses
-from recrawl.fetch.retry_after import parse_retry_after
+from recrawl.fetch.lanes import parse_retry_after
 from recrawl.model import Answer, Failure
 from recrawl.settings import Settings
 from recrawl.version import __version__

@@ -46,7 +46,7 @@ from recrawl.crawl.visits.servers import Server, noise_table
 from recrawl.discover.redirect_habits import RedirectHabits
 from recrawl.discover.scope import Scope, Scopes
 from recrawl.fetch import lanes
-from recrawl.fetch.retry_after import parse_retry_after
+from recrawl.fetch.lanes import parse_retry_after
 from recrawl.learn.copies.absent import AbsentAddresses
 from recrawl.model import NOTHING, Answer, Failure, Outcomes, Picks, RequisiteLevel, State, Unvisited
 from recrawl.record.requisite_rows import RequisiteRow

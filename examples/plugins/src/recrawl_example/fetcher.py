@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from recrawl.fetch.http import Client
-from recrawl.fetch.transfer import Request
+from recrawl.fetch.http import Client, Request
 
 
 class CountingClient(Client):

@@ -42,7 +42,7 @@ from recrawl.crawl.visits.results import Done, Unchanged, VisitRows, page_hints,
 from recrawl.crawl.visits.servers import Server, Servers, noise_table
 from recrawl.crawl.visits.shared_text import load_shared_texts, save_shared_texts
 from recrawl.fetch.access import JARS, Accesses
-from recrawl.fetch.bounded_answers import bounded_answer
+from recrawl.fetch.fetcher import bounded_answer
 from recrawl.loop import enough
 from recrawl.model import Answer, Outcomes, Picks, State
 from recrawl.record.archive import Place

@@ -48,7 +48,7 @@ from recrawl.compare.validators import learn, usable
 from recrawl.crawl.visits.shared_text import SharedTexts
 from recrawl.discover.urls import canonical, origin
 from recrawl.fetch.fetcher import Request
-from recrawl.fetch.retry_after import MAX_RETRY_AFTER, parse_retry_after
+from recrawl.fetch.lanes import MAX_RETRY_AFTER, parse_retry_after
 from recrawl.fetch.robots import Robots, failure_text
 from recrawl.learn.copies.absent import AbsentAddresses, AbsentAnswer, absent_address
 from recrawl.model import SILENT, Answer, Failure, State, Unvisited, Validators

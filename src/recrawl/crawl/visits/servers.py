@@ -11,7 +11,7 @@ from recrawl.compare.validators import ValidatorTrust
 from recrawl.crawl.options import CrawlOptions, SiteOptions
 from recrawl.discover.redirect_habits import RedirectHabits
 from recrawl.discover.urls import origin
-from recrawl.fetch.retry_after import MAX_RETRY_AFTER
+from recrawl.fetch.lanes import MAX_RETRY_AFTER
 from recrawl.fetch.robots import Robots
 from recrawl.model import Failure, RequisiteLevel, State
 from recrawl.record.requisite_rows import HostRow

@@ -16,7 +16,7 @@ from recrawl.discover.urls import canonical, origin
 from recrawl.errors import RecrawlError
 from recrawl.fetch.fetcher import FetchLimits, Request
 from recrawl.fetch.http import fetch_one
-from recrawl.fetch.retry_after import MAX_RETRY_AFTER
+from recrawl.fetch.lanes import MAX_RETRY_AFTER
 from recrawl.model import Answer
 from recrawl.record.store import Store
 from recrawl.repository.reader import Reader
