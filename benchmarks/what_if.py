@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.opinion import clairvoyant, part
 from recrawl.lab.histories.history import ABSENT
 from recrawl.lab.histories.opening import open_history
-from recrawl.learn.shocks.group_tallies import MIN_PAGES
+from recrawl.learn.shocks.model import MIN_PAGES
 from recrawl.learn.shocks.new_pages import FIRST_CRAWL, INITIAL
 from recrawl.learn.shocks.url_templates import index_pages
 

@@ -39,8 +39,7 @@ from recrawl.lab.timelapse.app import ServerOptions as Manners
 from recrawl.model import State
 from recrawl.record import storage
 from recrawl.record.archive import Place
-from recrawl.record.requisite_rows import RequisiteVersion
-from recrawl.record.rows import SiteRow, VersionRow
+from recrawl.record.rows import RequisiteVersion, SiteRow, VersionRow
 from recrawl.record.storage import Storage
 from recrawl.record.warc import read_body
 from recrawl.repository import reader

@@ -33,9 +33,8 @@ from recrawl.errors import UsageError
 from recrawl.lab.histories.history import assemble
 from recrawl.lab.replays.replay import Setup, replay
 from recrawl.lab.synth import SyntheticWorld, write
-from recrawl.learn.shocks.new_pages import GRID
+from recrawl.learn.shocks.new_pages import GRID, hits, note_hits
 from recrawl.learn.shocks.pooling import evidence, with_evidence
-from recrawl.learn.shocks.room import hits, note_hits
 from recrawl.loop import drive, note
 from recrawl.model import Outcome, Outcomes, Picks
 from tests.world import command

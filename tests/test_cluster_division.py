@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from recrawl.cluster.layout import Layout
 from recrawl.errors import StorageFailure
-from recrawl.record.outbox_rows import OutboxRow, OutboxState
+from recrawl.record.rows import OutboxRow, OutboxState
 from recrawl.record.store import SqliteStore, open_store
 from recrawl.record.store.division.copying import DividedCopy, JoinedCopy, copy_own_rows, copy_values
 from recrawl.record.store.division.joined_numbers import JoinedNumbers

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recrawl.crawl.reports import page_rows
-from recrawl.crawl.reports.page_rows import summary_columns
+from recrawl.crawl.reports import figures
+from recrawl.crawl.reports.figures import summary_columns
 from recrawl.crawl.state.array_files import read_arrays, write_arrays
 from recrawl.model import Outcome, State
 from recrawl.record.rows import Batch, CycleRow, NewPage, VisitRow, unvisited
@@ -27,8 +27,8 @@ FILE = Path("models/page-rows.npz")
 @pytest.fixture
 def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Storage]:
     """A repository whose file is written from the first page on."""
-    monkeypatch.setattr(page_rows, "_MIN_PAGES", 1)
-    monkeypatch.setattr(page_rows, "_SHARE", 4)
+    monkeypatch.setattr(figures, "_MIN_PAGES", 1)
+    monkeypatch.setattr(figures, "_SHARE", 4)
     create(tmp_path / "repository", TEMPLATE)
     with Storage(tmp_path / "repository") as storage:
         add(storage, PAGES)
@@ -177,8 +177,8 @@ def test_a_file_that_does_not_fit_is_not_used(storage: Storage, file: str) -> No
 
 @pytest.mark.parametrize("later", ["fewer visits", "other visits", "other pages"])
 def test_the_file_is_newer_than_a_restored_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: str) -> None:
-    monkeypatch.setattr(page_rows, "_MIN_PAGES", 1)
-    monkeypatch.setattr(page_rows, "_SHARE", 1)
+    monkeypatch.setattr(figures, "_MIN_PAGES", 1)
+    monkeypatch.setattr(figures, "_SHARE", 1)
     folder = tmp_path / "repository"
     create(folder, TEMPLATE)
     with Storage(folder) as storage:

@@ -295,7 +295,7 @@ def test_the_browser_ends_with_its_parent(tmp_path: Path) -> None:
 
 def test_without_chromium_a_run_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repo = Repo.create(tmp_path / "repo", render="always")
-    monkeypatch.setattr("recrawl.crawl.render.renderer.shutil.which", lambda _: None)
+    monkeypatch.setattr("recrawl.crawl.render.stage.shutil.which", lambda _: None)
     with Site(app("x")) as site:
         repo.add(site.url("/"))
         assert "Chromium" in repo.run("crawl", code=2).err

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import recrawl
 from recrawl.cluster.layout import Layout
-from recrawl.record.outbox_rows import OutboxRow, OutboxState
+from recrawl.record.rows import OutboxRow, OutboxState
 from recrawl.record.store import SqliteStore
 from recrawl.record.store.postgres.gathered.store import GatheredStore
 from recrawl.repository import outgoing

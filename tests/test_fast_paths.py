@@ -18,14 +18,12 @@ from recrawl.crawl.visits import results
 from recrawl.crawl.visits.machine import PageVisit
 from recrawl.crawl.visits.prefetch import Prefetch
 from recrawl.crawl.visits.shared_text import SharedTexts
-from recrawl.discover.requisites import Requisites, _add_link, _FoundUrls, absolute, of_page
-from recrawl.discover.stylesheets import style_urls
+from recrawl.discover.requisites import Requisites, _add_link, _FoundUrls, absolute, of_page, style_urls
 from recrawl.discover.urls import canonical
 from recrawl.fetch.http import parse_head
 from recrawl.fetch.lanes import Lanes
 from recrawl.model import Answer, RequisiteLevel, State
-from recrawl.record.requisite_rows import RequisiteBatch
-from recrawl.record.rows import Batch, NewPage, PageState, UnchangedPage, unvisited
+from recrawl.record.rows import Batch, NewPage, PageState, RequisiteBatch, UnchangedPage, unvisited
 from recrawl.record.store import SqliteStore
 
 WHITE = "".join(filter(str.isspace, map(chr, range(0x110000))))

@@ -17,8 +17,7 @@ from recrawl.choose import make_policy
 from recrawl.choose.protocol import needs_of
 from recrawl.crawl.options import Weights
 from recrawl.crawl.reports.anchors import load
-from recrawl.crawl.state.book_columns import add_arrivals
-from recrawl.crawl.state.weights import weigh
+from recrawl.crawl.state.book_columns import add_arrivals, weigh
 from recrawl.discover.urls import UrlRules, keys
 from recrawl.discover.weight_files import parse_line, read_weights
 from recrawl.errors import UsageError

@@ -8,8 +8,7 @@ import pytest
 from recrawl.book import Book
 from recrawl.columns import DAY
 from recrawl.learn.shocks.mixture import Mixture
-from recrawl.learn.shocks.new_pages import FIRST_CRAWL, INITIAL, NewPages
-from recrawl.learn.shocks.room import note_hits
+from recrawl.learn.shocks.new_pages import FIRST_CRAWL, INITIAL, NewPages, note_hits
 from recrawl.learn.shocks.url_templates import index_pages, url_templates
 from recrawl.learn.structure.directories import places
 

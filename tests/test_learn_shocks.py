@@ -16,9 +16,7 @@ from recrawl.columns import DAY, Float32s
 from recrawl.learn.chunks import AnyPages, where
 from recrawl.learn.shocks import model
 from recrawl.learn.shocks.change_model import FEATURES, LEVELS, ChangeModel, network
-from recrawl.learn.shocks.group_tallies import FIRST_SHARE, Groups, GroupTally
-from recrawl.learn.shocks.model import Shocks
-from recrawl.learn.shocks.time_bins import MAX_BINS, Bins
+from recrawl.learn.shocks.model import FIRST_SHARE, MAX_BINS, Bins, Groups, GroupTally, Shocks
 from recrawl.loop import drive, note
 from recrawl.model import Outcome, Outcomes, Picks
 

@@ -14,21 +14,25 @@ import pytest
 
 from recrawl.errors import RefusedRows, RepositoryError, StorageFailure, UsageError
 from recrawl.model import Failure, Outcome, State
-from recrawl.record.outbox_rows import OutboxRow, OutboxState
-from recrawl.record.requisite_rows import HostRow, RequisiteBatch, RequisiteRow, RequisiteVersion
 from recrawl.record.rows import (
     Batch,
     CycleRow,
     FeedRow,
     HintRow,
+    HostRow,
     NewPage,
+    OutboxRow,
+    OutboxState,
     PushRow,
+    RequisiteBatch,
+    RequisiteRow,
+    RequisiteVersion,
+    ScreenshotRow,
     SourceRow,
     VersionRow,
     VisitRow,
     unvisited,
 )
-from recrawl.record.screenshot_rows import ScreenshotRow
 from recrawl.record.store import SqliteStore
 from recrawl.record.store.postgres import connection
 from recrawl.record.store.postgres.store import PostgresStore, is_taken

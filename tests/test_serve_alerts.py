@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from recrawl.errors import UsageError
-from recrawl.record.outbox_rows import OutboxRow, OutboxState
+from recrawl.record.rows import OutboxRow, OutboxState
 from recrawl.repository import outgoing
 from recrawl.repository.alerts.matching import match_visits, skip_old_visits
 from recrawl.repository.alerts.outbox import Outbox

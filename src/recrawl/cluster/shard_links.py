@@ -10,7 +10,7 @@ from collections.abc import Callable
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.redirects import add_aliases, recall_aliases
 from recrawl.discover.scope import site
-from recrawl.record.requisite_rows import OutgoingRequisite
+from recrawl.record.rows import OutgoingRequisite
 from recrawl.record.store import Store
 from recrawl.record.store.postgres.cluster.links import OutboxLink
 from recrawl.record.store.postgres.cluster.store import ClusterStore

@@ -14,16 +14,14 @@ from recrawl.choose.protocol import work_of
 from recrawl.columns import DAY
 from recrawl.crawl.given_pages import IncomingLinks, add_pages, fetch_requisites, take_links
 from recrawl.crawl.options import CrawlOptions
-from recrawl.crawl.reports.page_rows import summary_columns
+from recrawl.crawl.reports.figures import summary_columns
 from recrawl.crawl.reports.summaries import summarise
 from recrawl.crawl.state import deliveries, limits
-from recrawl.crawl.state.book_columns import check_needs, delete_columns
+from recrawl.crawl.state.book_columns import check_needs, check_weights, delete_columns, named_anchors, weigh
 from recrawl.crawl.state.copies import group
-from recrawl.crawl.state.link_graph import named_anchors
 from recrawl.crawl.state.policy_memory import ready_book, recorded_visits, save_memory
 from recrawl.crawl.state.rechecks import absent_pages
 from recrawl.crawl.state.rescope import rescope, scopes_changed
-from recrawl.crawl.state.weights import check_weights, weigh
 from recrawl.crawl.tally import RunCounts
 from recrawl.crawl.visits.live import LiveCrawl
 from recrawl.loop import Recorded, Resumed, run_cycle

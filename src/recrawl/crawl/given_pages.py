@@ -8,8 +8,7 @@ from typing import Protocol
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.live import LiveCrawl
 from recrawl.discover.urls import canonical
-from recrawl.record.requisite_rows import OutgoingRequisite
-from recrawl.record.rows import Batch, CycleRow
+from recrawl.record.rows import Batch, CycleRow, OutgoingRequisite
 
 
 class IncomingLinks(Protocol):

@@ -4,9 +4,6 @@ storage          the folder: open, lock and repair it; one commit writes to arch
 refusals         what the database refuses of a commit: one page's rows, found by halving it
 store/           the facts (sites, pages, visits, versions, links, cycles) behind one protocol; all SQL
 rows             rows of the store as named tuples, and the batch that is committed at once
-requisite_rows   rows about requisites: stylesheets, images and other files that pages need
-outbox_rows      rows about what is to be delivered
-screenshot_rows  rows about screenshots
 listings         iterate over tables that grow, block by block
 schema/          the tables of the store, as named steps that are each applied once
 archive          bodies in rolling *.warc.gz or *.warc.zst files
@@ -17,7 +14,6 @@ warc             single WARC records as bytes
 packing/         other compression than gzip: *.warc.zst
 index            full-text index (tantivy)
 search_words     the words of pages in it: folded, in pairs of letters where no spaces are, stems
-function_words   the commonest words of languages, which show the language of a text
 search_query     a query in these words
 quotes           the part of a text that answers a query
 unindexable      pages that the index cannot have

@@ -3,15 +3,154 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from recrawl.record.requisite_rows import RequisiteBatch
-from recrawl.record.screenshot_rows import ScreenshotRow
-
 if TYPE_CHECKING:
     from recrawl.record.index import Document
+
+
+class RequisiteRow(NamedTuple):
+    """A file that pages need to be shown as they looked: a stylesheet, an image, a font, a script."""
+
+    id: int
+    key: int
+    style: int
+    """Whether it is a stylesheet."""
+    level: int
+    """Which requisites the pages keep that need it (`discover.requisites.Level`): decides on what it needs itself."""
+    depth: int
+    """Stylesheets and redirects between a page and this one."""
+    checked: float | None
+    """The last request; None if it waits for the first."""
+    failures: int
+    """Requests in a row without an answer that could be kept."""
+    failure: str | None
+    version: int
+    """The newest version; -1 without one."""
+    target: int
+    """The requisite that it redirects to; -1 without one."""
+    etag: str
+    modified: str
+    url: str
+
+
+class RequisiteVersion(NamedTuple):
+    """The contents of a requisite at one time and their place in the archive."""
+
+    id: int
+    requisite: int
+    at: float
+    record: int
+    """The version whose record holds the bytes: this one, or an earlier one of any requisite with the same bytes."""
+    size: int
+    warc: int
+    start: int
+    length: int
+    payload: bytes
+    mime: str
+    styles: str
+    """URLs that a stylesheet imports, one per line."""
+    files: str
+    """URLs that a stylesheet shows, one per line."""
+
+
+class OutgoingRequisite(NamedTuple):
+    """A requisite that this shard of a cluster needs and another one owns, who requests it."""
+
+    shard: int
+    key: int
+    url: str
+    style: int
+    level: int
+    depth: int
+
+
+class HostRow(NamedTuple):
+    """A server that is asked for requisites alone; no pages of it are kept."""
+
+    origin: str
+    robots_status: int
+    robots_body: bytes
+    robots_at: float
+    robots_held: float
+    held_until: float
+
+
+@dataclass(slots=True)
+class RequisiteBatch:
+    """Rows about requisites that are committed together."""
+
+    rows: list[RequisiteRow] = field(default_factory=list)
+    """New ones and changed ones; of several rows with one number the last counts."""
+    versions: list[tuple[RequisiteVersion, bytes]] = field(default_factory=list)
+    """Each with its WARC records; without records if an earlier version has the same bytes."""
+    pages: list[tuple[int, int, bytes]] = field(default_factory=list)
+    """Page, level, and the numbers of its requisites as packed int32."""
+    hosts: list[HostRow] = field(default_factory=list)
+    outbox: list[OutgoingRequisite] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.rows or self.versions or self.pages or self.hosts or self.outbox)
+
+
+class OutboxState(IntEnum):
+    """What became of an entry of the outbox."""
+
+    WAITING = 0
+    SENT = 1
+    PARKED = 2
+    """Refused, or tried too often: it waits for somebody who tries it again or drops it."""
+    HELD = 3
+    """Held back until later visits confirm the change."""
+    REVERTED = 4
+    """A later visit found the page as before."""
+    DROPPED = 5
+    """Parked, and dropped by somebody; or its receiver is no longer there."""
+
+
+class OutboxRow(NamedTuple):
+    """An entry of the outbox."""
+
+    key: str
+    """The same for each attempt, so that receivers can tell repetitions."""
+    alert: str
+    """The receiver: the name of an alert rule, or `sink:NAME`."""
+    page: int
+    state: int
+    remaining: int
+    """Visits for which it is still held back."""
+    before: bytes | None
+    """The digest of the page before the change."""
+    due: float
+    created: float
+    body: str
+    error: str = ""
+    """Why it is parked."""
+
+
+class ScreenshotRow(NamedTuple):
+    """A screenshot of a page and its place in the archive."""
+
+    id: int
+    page: int
+    version: int
+    """The version that was current when it was taken."""
+    at: float
+    record: int
+    """The screenshot whose record holds the bytes: this one, or an earlier one of any page with the same bytes."""
+    width: int
+    height: int
+    size: int
+    """Bytes of the PNG."""
+    warc: int
+    start: int
+    length: int
+    payload: bytes
+    """SHA-1 of the PNG."""
+
 
 Columns = dict[str, NDArray[Any]]
 """The result of a query, one array per column."""

@@ -40,9 +40,7 @@ from recrawl.record.blobs.target import write_archive_target
 from recrawl.record.index_files import INDEXED, indexed_up_to, mark_indexed
 from recrawl.record.lock import Lock
 from recrawl.record.refusals import RefusedVisit, leave_out
-from recrawl.record.requisite_rows import RequisiteVersion
-from recrawl.record.rows import Batch, VersionRow
-from recrawl.record.screenshot_rows import ScreenshotRow
+from recrawl.record.rows import Batch, RequisiteVersion, ScreenshotRow, VersionRow
 from recrawl.record.shards.archive import gathered_archive
 from recrawl.record.store import Store, create_store, has_store, location, open_store
 from recrawl.record.store.leases import Lease

@@ -49,8 +49,7 @@ from recrawl.fetch import lanes
 from recrawl.fetch.lanes import parse_retry_after
 from recrawl.learn.copies.absent import AbsentAddresses
 from recrawl.model import NOTHING, Answer, Failure, Outcomes, Picks, RequisiteLevel, State, Unvisited
-from recrawl.record.requisite_rows import RequisiteRow
-from recrawl.record.rows import FeedRow, PageRow, PageState, unvisited
+from recrawl.record.rows import FeedRow, PageRow, PageState, RequisiteRow, unvisited
 
 START = 1_700_000_000.0
 _STEPS = 60_000

@@ -7,7 +7,7 @@ import numpy as np
 from recrawl.choose.top_k import rank_within
 from recrawl.columns import Flags, Float32s, Floats, Int32s, Ints
 from recrawl.learn.chunks import chunks, where
-from recrawl.learn.shocks.group_tallies import Groups
+from recrawl.learn.shocks.model import Groups
 
 CLOSED = np.iinfo(np.int32).max
 """The rank of a page that is not to be visited."""

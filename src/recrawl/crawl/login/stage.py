@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from recrawl.child_processes import start_module
 from recrawl.crawl.login.messages import LoginResult, LoginTask
 from recrawl.crawl.options import CrawlOptions
-from recrawl.crawl.render.renderer import find_chromium
+from recrawl.crawl.render.stage import find_chromium
 from recrawl.crawl.visits.machine import LoginEnded, SiteLogin
 from recrawl.fetch.access import Accesses, Profile
 

@@ -6,7 +6,5 @@ shows after its scripts have run is kept beside the plain answer, and is what te
 
 messages   what the crawler and the render process send each other
 process    the render process: Chromium through Playwright, one page at a time
-renderer   the process from the crawler's side: its queue, its deadlines, its end
-screenshot the picture of a page
 stage      the browser of a run, and what a site's pages have shown in it
 """

@@ -1,7 +1,6 @@
 """Questions about a repository; all but `figures`, `page_rows` and `summaries` only read.
 
 figures       pages, freshness and age of the repository and its sites
-page_rows     the columns from which figures are computed
 summaries     sums by cycle and site, written when a cycle ends
 next_plan     what the next cycle would visit
 change_probability  the chance that stored copies are out of date

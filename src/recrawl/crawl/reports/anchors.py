@@ -12,7 +12,7 @@ import numpy as np
 
 from recrawl.book import Book
 from recrawl.columns import Floats, Ints
-from recrawl.crawl.state.link_graph import links_of
+from recrawl.crawl.state.book_columns import links_of
 from recrawl.learn.structure.anchor import Candidates, anchors, candidates
 from recrawl.learn.structure.depth import Layers, from_anchors, layers, recommend
 from recrawl.model import State

@@ -18,10 +18,8 @@ from recrawl.choose.budget.budgeted import RECHECK
 from recrawl.columns import Floats
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.state import limits
-from recrawl.crawl.state.book_columns import check_needs
-from recrawl.crawl.state.link_graph import named_anchors
+from recrawl.crawl.state.book_columns import check_needs, named_anchors, weigh
 from recrawl.crawl.state.policy_memory import ready_book
-from recrawl.crawl.state.weights import weigh
 from recrawl.crawl.visits.servers import Servers
 from recrawl.loop import drive
 from recrawl.model import Outcome, Outcomes, Pages, Picks

@@ -18,7 +18,7 @@ from recrawl.discover.requisites import absolute
 from recrawl.fetch.fetcher import Fetcher
 from recrawl.model import Answer, Failure, RequisiteLevel, sendable
 from recrawl.record import warc
-from recrawl.record.requisite_rows import OutgoingRequisite, RequisiteRow, RequisiteVersion
+from recrawl.record.rows import OutgoingRequisite, RequisiteRow, RequisiteVersion
 from recrawl.record.store import Store
 
 _MAX_TYPE = 200

@@ -11,8 +11,7 @@ from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.messages import Reading
 from recrawl.discover.urls import key
 from recrawl.model import RequisiteLevel
-from recrawl.record.requisite_rows import OutgoingRequisite, RequisiteRow
-from recrawl.record.rows import Batch
+from recrawl.record.rows import Batch, OutgoingRequisite, RequisiteRow
 from recrawl.record.store import Store
 
 MAX_DEPTH = 6

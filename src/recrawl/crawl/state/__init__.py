@@ -3,9 +3,7 @@
 load_book       the book as it was when the cycle began
 policy_memory   what a policy has learned, folded over recorded visits
 book_columns    directories, links, clusters and hints, for policies that need them
-link_graph      the links between pages, and named anchors
 clusters        clusters of similar pages
-weights         importance of pages and cost of visits
 frontier        the order of a crawl
 rechecks        when pages that are gone or have moved are visited again
 copies          groups of copies, and which of them are worth a visit

@@ -8,23 +8,29 @@ Clusters have a file of their own (see `clusters`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Book, LinkGraph
 from recrawl.choose import Policy
-from recrawl.columns import Flags, Float32s, Ints
+from recrawl.choose.protocol import NAMED
+from recrawl.columns import Flags, Float32s, Floats, Int32s, Ints, unique
 from recrawl.crawl.hints.hint_codec import hints_file, hints_for
+from recrawl.crawl.options import Weights
 from recrawl.crawl.state.array_files import read_arrays, write_arrays
-from recrawl.crawl.state.link_graph import links_of
+from recrawl.discover.urls import key
+from recrawl.discover.weight_files import read_weights, split_base
 from recrawl.errors import UsageError
 from recrawl.learn.shocks.url_templates import index_pages, url_templates
 from recrawl.learn.structure.directories import places
 from recrawl.learn.structure.neighbours import fitted
-from recrawl.learn.value.importance import arrivals
+from recrawl.learn.value.importance import arrivals, costs, kind_of, match_weights, normalise, priority_weights
 from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
@@ -147,3 +153,125 @@ def _priors_file(repository: Storage) -> Path:
 
 def _links_file(repository: Storage) -> Path:
     return repository.folder / "models" / "links-of-cycle.npz"
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The links between the pages of a repository, as a graph of page numbers, and the anchors that the user named.
+
+
+def links_of(store: Store, pages: int) -> LinkGraph:
+    """All links; a link to a moved page leads to its new page."""
+    lengths = np.zeros(pages, np.int64)
+    parts: list[Int32s] = [np.zeros(0, np.int32)]
+    for page, packed in store.links.below(pages):
+        parts.append(np.frombuffer(packed, "<i4"))
+        lengths[page] = len(parts[-1])
+    moved = np.arange(pages, dtype=np.int32)
+    for page, leads_to in store.pages.moves(pages):
+        moved[page] = leads_to
+    target = np.concatenate(parts).astype(np.int32)
+    # Without links to pages found during this read.
+    there = target < pages
+    row = np.repeat(np.arange(pages), lengths)[there]
+    return LinkGraph(np.concatenate(([0], np.cumsum(np.bincount(row, minlength=pages)))), moved[target[there]])
+
+
+def named_pages(store: Store, urls: Iterable[str]) -> Ints:
+    """The pages that the user named as anchors, in order; unknown URLs are left out."""
+    found = [page for url in urls if (page := store.pages.number(key(url))) is not None]
+    return unique(np.array(found, np.int64))
+
+
+def named_anchors(store: Store, urls: Iterable[str]) -> dict[str, NDArray[Any]]:
+    """The named anchors for the memory of the policy `anchor-depth` (see `policy_memory.ready_book`)."""
+    return {NAMED: named_pages(store, urls)}
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Importance of pages and cost of visits, set in the book before a policy sees it.
+#
+# Both can change during a cycle, as files are edited and pages change in size; so a cycle's initial values are kept in
+# a file for a resumed cycle. PageRanks are kept with them, as a start for those of the next cycle.
+
+
+_RECENT_VISITS = 200_000
+"""Newest visits from which the share of 304 answers is estimated."""
+
+
+def check_weights(repository: Storage, weights: Weights) -> None:
+    """Raise if the weight file is missing; call before a cycle begins."""
+    kind, path = kind_of(weights.importance)
+    path, _ = split_base(path)
+    if path and not _file(repository, path).is_file():
+        raise UsageError(
+            f"the file of page weights {path} does not exist; correct the setting 'importance' ({kind}:FILE)"
+        )
+
+
+def weigh(book: Book, repository: Storage, cycle: CycleRow, weights: Weights, *, begin: bool) -> str:
+    """Set the book's weights and costs, as of the cycle's start; returns a message about ignored weights."""
+    if weights.even:
+        return ""
+    aside = repository.folder / "models" / "weights-of-cycle.npz"
+    kept = read_arrays(aside) or {}
+    if "cycle" in kept and int(kept["cycle"]) == cycle.id:
+        book.weight, book.cost = _fitted(kept["weight"], len(book)), _fitted(kept["cost"], len(book))
+        return ""
+    weight, ranks, ignored = _importance(book, repository, weights, kept.get("ranks"))
+    cost = np.ones(len(book))
+    if weights.cost == "bytes":
+        cost = costs(book.size, _not_modified(repository.store, cycle)[book.site])
+    if begin:
+        write_arrays(aside, {"cycle": np.array(cycle.id), "weight": weight, "cost": cost, "ranks": ranks})
+    book.weight, book.cost = weight, cost
+    return ignored
+
+
+def _importance(book: Book, repository: Storage, weights: Weights, ranks: Floats | None) -> tuple[Floats, Floats, str]:
+    """Weights, ranks to start from next time, and a message about ignored weights."""
+    kind, path = kind_of(weights.importance)
+    none = np.zeros(0)
+    if kind == "even":
+        return np.ones(len(book)), none, ""
+    if kind == "pagerank":
+        from recrawl.learn.structure import pagerank as learn  # lazy: slow to load
+
+        found = learn.pagerank(links_of(repository.store, len(book)), start=ranks)
+        return normalise(found * len(found))[0], found, ""
+    if kind == "sitemap":
+        priority = np.full(len(book), np.nan)
+        for number, value in repository.store.hints.values("priority", range(len(book))).items():
+            priority[number] = value
+        return normalise(priority_weights(priority, book.site))[0], none, ""
+    path, base = split_base(path)
+    clicks = kind == "clicks"
+    keys_in_file, weight, lost = read_weights(_file(repository, path), weights.rules, clicks=clicks, base=base)
+    keys, page = repository.store.pages.keys()
+    pages = np.zeros(len(book), np.int64)
+    inside = page < len(book)
+    pages[page[inside]] = keys[inside]
+    raw, unknown = match_weights(pages, keys_in_file, weight, add=kind == "clicks", missing=1.0)
+    normal, ignored = normalise(raw)
+    problems = str(replace(ignored, unreadable=ignored.unreadable + lost, unknown=unknown))
+    return normal, none, f"of the weights in {path}, {problems}" if problems else ""
+
+
+def _not_modified(store: Store, cycle: CycleRow) -> Floats:
+    """One per site: the share of its answers that came without a page (304)."""
+    rows = store.visits.not_modified_by_site(cycle.first_visit - _RECENT_VISITS, cycle.first_visit)
+    share = np.zeros(max((row.id for row in store.sites.all()), default=-1) + 1)
+    for site, answers, cheap in rows:
+        share[site] = cheap / answers
+    return share
+
+
+def _fitted(column: Floats, pages: int) -> Floats:
+    """The column for `pages` pages; pages found since have 1."""
+    whole = np.ones(pages)
+    whole[: len(column)] = column[:pages]
+    return whole
+
+
+def _file(repository: Storage, path: str) -> Path:
+    """Paths are relative to the repository."""
+    return repository.folder / path

@@ -21,7 +21,7 @@ from recrawl.book import Book, Clusters, LinkGraph
 from recrawl.columns import Int32s
 from recrawl.compare.terms import hashed, hashed_addresses
 from recrawl.crawl.state.array_files import read_arrays, write_arrays
-from recrawl.crawl.state.link_graph import links_of
+from recrawl.crawl.state.book_columns import links_of
 from recrawl.crawl.state.load_book import mark_before
 from recrawl.crawl.visits.stored_text import read_page
 from recrawl.errors import Unreadable

@@ -6,7 +6,7 @@ Only a crawl has an order of its own: a cycle visits the pages in the order in w
 from __future__ import annotations
 
 from recrawl.crawl.options import CrawlOptions
-from recrawl.crawl.state.link_graph import links_of
+from recrawl.crawl.state.book_columns import links_of
 from recrawl.fetch.lanes import Lanes, Order
 from recrawl.learn.structure.frontier_rank import FrontierRank, ImportanceRank, PathRank
 from recrawl.record.rows import CycleRow

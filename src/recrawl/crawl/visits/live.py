@@ -46,8 +46,7 @@ from recrawl.fetch.fetcher import bounded_answer
 from recrawl.loop import enough
 from recrawl.model import Answer, Outcomes, Picks, State
 from recrawl.record.archive import Place
-from recrawl.record.requisite_rows import OutgoingRequisite
-from recrawl.record.rows import Batch, CycleRow, PageRow, unvisited
+from recrawl.record.rows import Batch, CycleRow, OutgoingRequisite, PageRow, unvisited
 from recrawl.record.storage import Storage
 from recrawl.record.warc import read_body
 

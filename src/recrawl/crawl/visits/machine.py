@@ -61,8 +61,7 @@ if TYPE_CHECKING:
     from recrawl.crawl.visits.servers import Server
     from recrawl.fetch.access import Accesses
     from recrawl.fetch.lanes import Lanes
-    from recrawl.record.requisite_rows import RequisiteRow
-    from recrawl.record.rows import FeedRow, PageRow, PageState
+    from recrawl.record.rows import FeedRow, PageRow, PageState, RequisiteRow
 
 REDIRECTS = (301, 302, 303, 307, 308)
 PERMANENT = (301, 308)

@@ -15,13 +15,12 @@ from recrawl.crawl.visits.machine import PageVisit
 from recrawl.crawl.visits.messages import Reading
 from recrawl.crawl.visits.results import Done, Unchanged
 from recrawl.crawl.visits.servers import Servers
-from recrawl.discover.page_headers import header_links
+from recrawl.discover.links import header_links
 from recrawl.model import Answer, State
 from recrawl.record import warc
 from recrawl.record.archive import Place
 from recrawl.record.index import Document
-from recrawl.record.rows import Batch, FeedRow, SourceRow, UnchangedPage, VersionRow, VisitRow
-from recrawl.record.screenshot_rows import ScreenshotRow
+from recrawl.record.rows import Batch, FeedRow, ScreenshotRow, SourceRow, UnchangedPage, VersionRow, VisitRow
 from recrawl.record.storage import Storage
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from recrawl.discover.urls import origin
 from recrawl.fetch.lanes import MAX_RETRY_AFTER
 from recrawl.fetch.robots import Robots
 from recrawl.model import Failure, RequisiteLevel, State
-from recrawl.record.requisite_rows import HostRow
-from recrawl.record.rows import SiteRow
+from recrawl.record.rows import HostRow, SiteRow
 from recrawl.record.store import Store
 from recrawl.times import remaining
 

@@ -4,13 +4,10 @@ A *group* is the pages of a site whose URLs have the same template. A *shock* is
 group changed than usual: a rebuild, a new edition.
 
 - `url_templates`: the template of a URL
-- `time_bins`: time divided into bins at cycles
-- `group_tallies`: groups of pages, and counts of visits and changes by group and bin
 - `model`: change rates and shocks with nested Gamma priors
 - `change_model`: change probabilities: the shock model, corrected by a fitted network (`change_model.json`)
 - `page_prior`: what is known of a page's rate from its first download and its age
 - `new_pages`: changes of pages that list new pages
-- `room`: how far both count, by how many visits find a change anyway
 - `pooling`: what the sites of one shard tell of those of others
 - `mixture`: its average with a Poisson model of each page's own visits, weighted per site by how well they predicted
 """

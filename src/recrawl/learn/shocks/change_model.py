@@ -20,8 +20,15 @@ import numpy as np
 from recrawl.book import Book
 from recrawl.columns import DAY, Flags, Float32s, Floats, Ints
 from recrawl.learn.chunks import AnyFloats, AnyPages, group_sums, map_chunks
-from recrawl.learn.shocks.group_tallies import FIRST_SHARE, Groups, GroupTally
-from recrawl.learn.shocks.model import FIRST_RATE, PAGE_WEIGHT, Shocks, gamma_probability
+from recrawl.learn.shocks.model import (
+    FIRST_RATE,
+    FIRST_SHARE,
+    PAGE_WEIGHT,
+    Groups,
+    GroupTally,
+    Shocks,
+    gamma_probability,
+)
 
 LEVELS = ("form", "folder", "site")
 """The groupings whose counts the network uses: URL template, directory, site."""

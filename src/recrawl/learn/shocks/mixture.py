@@ -23,8 +23,7 @@ from recrawl.learn.chunks import AnyFloats, AnyPages, chunks, map_chunks
 from recrawl.learn.rates.estimators import bias_reduced
 from recrawl.learn.shocks.change_model import ChangeModel
 from recrawl.learn.shocks.model import FIRST_RATE, gamma_probability
-from recrawl.learn.shocks.new_pages import NewPages
-from recrawl.learn.shocks.room import note_hits
+from recrawl.learn.shocks.new_pages import NewPages, note_hits
 from recrawl.model import Outcomes, Pages
 
 PRIOR_WEIGHT = 1.0

@@ -20,8 +20,7 @@ import numpy as np
 from recrawl.book import Book
 from recrawl.columns import DAY, Float32s, Floats
 from recrawl.learn.chunks import AnyPages
-from recrawl.learn.shocks.new_pages import FIRST_CRAWL
-from recrawl.learn.shocks.room import room_to_gain
+from recrawl.learn.shocks.new_pages import FIRST_CRAWL, room_to_gain
 
 YOUNG_FACTOR = 30.0
 """How much more often a page changes on its first day."""

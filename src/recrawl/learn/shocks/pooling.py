@@ -15,7 +15,7 @@ import numpy as np
 from recrawl.book import Book
 from recrawl.columns import Floats
 from recrawl.learn.shocks import new_pages, page_prior
-from recrawl.learn.shocks.room import HITS, hits
+from recrawl.learn.shocks.new_pages import HITS, hits
 
 _VISITS = "shock.by_site.tries"
 """Memory key of the visits, site by bin of time."""

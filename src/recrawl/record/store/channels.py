@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from recrawl.columns import Ints
-from recrawl.record.outbox_rows import OutboxRow, OutboxState
-from recrawl.record.rows import Columns, FeedRow, PushRow, Row
+from recrawl.record.rows import Columns, FeedRow, OutboxRow, OutboxState, PushRow, Row
 
 
 class SourceReport(NamedTuple):

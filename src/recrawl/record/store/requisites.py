@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Protocol
 
-from recrawl.record.requisite_rows import HostRow, RequisiteRow, RequisiteVersion
+from recrawl.record.rows import HostRow, RequisiteRow, RequisiteVersion
 
 
 class RequisiteTable(Protocol):

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.columns import Flags, Float32s, Int32s, Ints
-from recrawl.record.rows import Columns, CycleRow, PageRow, Row, ScopeRow, StoredPage, VersionRow
-from recrawl.record.screenshot_rows import ScreenshotRow
+from recrawl.record.rows import Columns, CycleRow, PageRow, Row, ScopeRow, ScreenshotRow, StoredPage, VersionRow
 
 
 class PageTable(Protocol):

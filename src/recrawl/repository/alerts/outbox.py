@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from recrawl.record.outbox_rows import OutboxRow, OutboxState
+from recrawl.record.rows import OutboxRow, OutboxState
 from recrawl.repository.alerts.rules import Update
 from recrawl.repository.delivery.parked import shown_name
 from recrawl.repository.reader import Reader

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from recrawl import plugins
 from recrawl.errors import RecrawlError, RepositoryBusy
-from recrawl.record.outbox_rows import OutboxState
-from recrawl.record.rows import Row
+from recrawl.record.rows import OutboxState, Row
 from recrawl.repository.delivery.law import LAST_PAUSE, Health, after_call, verdict
 from recrawl.repository.delivery.senders import Senders
 from recrawl.repository.opening import steady_timer

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from recrawl.columns import HOUR
-from recrawl.record.outbox_rows import OutboxState
+from recrawl.record.rows import OutboxState
 from recrawl.repository.outgoing import NotSent
 
 MAX_TRIES = 12

@@ -9,8 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from recrawl.errors import NotKnown
-from recrawl.record.outbox_rows import OutboxState
-from recrawl.record.rows import Row
+from recrawl.record.rows import OutboxState, Row
 from recrawl.repository.reader import Reader
 from recrawl.repository.results.values import at, iso
 from recrawl.repository.results.words import count

@@ -11,8 +11,8 @@ from recrawl.columns import Floats
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.anchors import Survey, survey
 from recrawl.crawl.reports.anchors import load as load_with_links
+from recrawl.crawl.state.book_columns import named_pages
 from recrawl.crawl.state.limits import visitable
-from recrawl.crawl.state.link_graph import named_pages
 from recrawl.discover.urls import origin
 from recrawl.errors import UsageError
 from recrawl.learn.structure.anchor import why

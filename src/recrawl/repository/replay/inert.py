@@ -9,8 +9,7 @@ from functools import lru_cache
 
 from turbohtml import Document, Element
 
-from recrawl.discover.requisites import absolute, base_of, with_srcset_urls
-from recrawl.discover.stylesheets import with_urls
+from recrawl.discover.requisites import absolute, base_of, with_srcset_urls, with_urls
 
 _REMOVED = (
     "script, base, meta[http-equiv], iframe, frame, object, embed, applet, portal, fencedframe, template, param,"

@@ -14,8 +14,7 @@ from recrawl.crawl.visits.stored_text import header, sniff
 from recrawl.discover.urls import canonical, key
 from recrawl.errors import DamagedRecord, NotKnown
 from recrawl.record.archive import Place
-from recrawl.record.requisite_rows import RequisiteRow
-from recrawl.record.rows import VersionRow
+from recrawl.record.rows import RequisiteRow, VersionRow
 from recrawl.record.warc import read_body
 from recrawl.repository.reader import Reader
 from recrawl.repository.replay.inert import inert_page, inert_stylesheet

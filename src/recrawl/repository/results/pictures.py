@@ -11,8 +11,7 @@ import numpy as np
 from recrawl.compare.pictures import Box, ChangedRegions, Pixels, changed_regions
 from recrawl.errors import NotKnown, RepositoryError
 from recrawl.extras import require
-from recrawl.record.rows import VersionRow
-from recrawl.record.screenshot_rows import ScreenshotRow
+from recrawl.record.rows import ScreenshotRow, VersionRow
 
 if TYPE_CHECKING:
     from recrawl.repository.reader import Reader

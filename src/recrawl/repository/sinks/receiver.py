@@ -16,8 +16,7 @@ from recrawl.errors import RepositoryBusy
 from recrawl.model import Outcome
 from recrawl.record import listings
 from recrawl.record.lock import Lock
-from recrawl.record.outbox_rows import OutboxRow, OutboxState
-from recrawl.record.rows import Row
+from recrawl.record.rows import OutboxRow, OutboxState, Row
 from recrawl.repository.delivery.engine import AT_ONCE, CallReport, OutboxEntry, SendResult, described, first_of_pages
 from recrawl.repository.delivery.law import Health, deliver_apart
 from recrawl.repository.outgoing import NotSent

@@ -7,20 +7,22 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from recrawl.record.requisite_rows import HostRow, RequisiteRow, RequisiteVersion
 from recrawl.record.rows import (
     Batch,
     FeedRow,
     HintRow,
+    HostRow,
     NewPage,
     PageState,
+    RequisiteRow,
+    RequisiteVersion,
+    ScreenshotRow,
     SiteRow,
     SourceRow,
     UnchangedPage,
     VersionRow,
     VisitRow,
 )
-from recrawl.record.screenshot_rows import ScreenshotRow
 from recrawl.record.store.leases import Lease
 from recrawl.record.store.postgres.adapters import clean
 from recrawl.record.store.postgres.batches import ArrayUpsert, CopyInsert, CopyUpdate, columns, columns_of

@@ -9,13 +9,16 @@ from pathlib import Path
 
 from recrawl.child_processes import return_freed_memory
 from recrawl.errors import RepositoryError, StorageFailure
-from recrawl.record.requisite_rows import HostRow, RequisiteRow, RequisiteVersion
 from recrawl.record.rows import (
     Batch,
     FeedRow,
     HintRow,
+    HostRow,
     NewPage,
     PageState,
+    RequisiteRow,
+    RequisiteVersion,
+    ScreenshotRow,
     SiteRow,
     SourceRow,
     UnchangedPage,
@@ -23,7 +26,6 @@ from recrawl.record.rows import (
     VisitRow,
 )
 from recrawl.record.schema.migrations import STEPS, check, migrate
-from recrawl.record.screenshot_rows import ScreenshotRow
 from recrawl.record.store.sql.base import insert, upsert
 from recrawl.record.store.sql.store import SqlStore, heeded_pages, unlisted_pages
 from recrawl.record.store.sqlite.checks import SqliteChecks

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from recrawl.record.requisite_rows import OutgoingRequisite
-from recrawl.record.rows import OutgoingLink
+from recrawl.record.rows import OutgoingLink, OutgoingRequisite
 from recrawl.record.store.postgres.connection import PostgresConnection
 
 

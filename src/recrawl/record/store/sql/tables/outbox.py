@@ -6,8 +6,7 @@ import json
 from collections.abc import Collection, Iterable
 
 from recrawl.columns import DAY
-from recrawl.record.outbox_rows import OutboxRow, OutboxState
-from recrawl.record.rows import Row
+from recrawl.record.rows import OutboxRow, OutboxState, Row
 from recrawl.record.store.channels import OutboxTable
 from recrawl.record.store.sql.base import AMONG, SqlTable, enum_list, insert, json_list
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from recrawl.record.requisite_rows import HostRow, RequisiteRow, RequisiteVersion
+from recrawl.record.rows import HostRow, RequisiteRow, RequisiteVersion
 from recrawl.record.store.requisites import RequisiteTable
 from recrawl.record.store.sql.base import AMONG, SqlTable, json_list
 from recrawl.times import SKEW

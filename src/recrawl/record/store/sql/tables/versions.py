@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.model import Outcome, State
-from recrawl.record.rows import StoredPage, VersionRow
-from recrawl.record.screenshot_rows import ScreenshotRow
+from recrawl.record.rows import ScreenshotRow, StoredPage, VersionRow
 from recrawl.record.store.site_tables import WarcTable
 from recrawl.record.store.sql.base import AMONG, UPDATES, SqlTable, enum_list, json_list
 from recrawl.record.store.tables import LinkTable, ScreenshotTable, VersionTable
