@@ -2,6 +2,8 @@
 
     python -m benchmarks.simulate --seeds 10000      crawls of so many seeds, each with crashes and other faults
     python -m benchmarks.simulate --seed 17          one of them: what it came to, or its story
+    python -m benchmarks.simulate --resume           cycles that are made twice, undisturbed and with crashes, and must
+                                                     choose the same pages although servers answer at other speeds
     python -m benchmarks.simulate --mutants          wrong rules, each of which some seed must catch
 
 `recrawl.testing.simulate` says what is real and what is simulated. A mutant is the module of the machine, the lanes or
@@ -19,12 +21,13 @@ import json
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
-from recrawl.testing.simulate import Code, WrongCrawl, simulate
+from recrawl.testing.simulate import Code, Simulation, WrongCrawl, resume_exactly, simulate
 
 
 class WrongRule(NamedTuple):
@@ -76,7 +79,9 @@ MUTANTS = [
     WrongRule("commit only at the end", MACHINE, "batch = results >= self._options.commit_visits or now >= self._batch_by", "batch = False"),
     WrongRule("commit by size alone", MACHINE, "batch = results >= self._options.commit_visits or now >= self._batch_by", "batch = results >= self._options.commit_visits"),
     WrongRule("commit by time alone", MACHINE, "batch = results >= self._options.commit_visits or now >= self._batch_by", "batch = now >= self._batch_by"),
-    WrongRule("the awaited pages are not awaited", MACHINE, "return not self._left or now >= self.until", "return True"),
+    WrongRule("the awaited pages are not awaited", MACHINE, "        lacking = self._left & slow()", "        return True"),
+    WrongRule("slow servers are not awaited", MACHINE, "now - it.steps[-1][0] >= _LONG", "now - it.steps[-1][0] >= 0.5"),
+    WrongRule("choices follow the speed of servers", LOOP, "there = set(due).intersection(self._known)", "there = set(self._known)"),
     WrongRule("recorded visits are made again", LOOP, "page not in self._recorded for page in chosen", "page >= 0 for page in chosen"),
     WrongRule("lost visits are not made again", LOOP, "        if self._again:\n            self._add(self._world.visit(WAIT))", "        pass"),
     WrongRule("what was told is not told again", LOOP, "        if not self._sent:\n            return False", "        self._sent.clear()\n        if not self._sent:\n            return False"),
@@ -102,6 +107,7 @@ def caught_by(code: Code, seeds: int, *, checks: bool = True) -> tuple[int, str]
     for seed in range(seeds):
         try:
             simulate(seed, code=code, checks=checks)
+            resume_exactly(seed, code=code, checks=checks)
         except WrongCrawl as error:
             return seed, str(error).partition("\n")[0]
     return None
@@ -122,12 +128,12 @@ def try_mutants(seeds: int) -> bool:
     return not survivors and control is None
 
 
-def try_seeds(seeds: range, *, as_json: bool) -> bool:
+def try_seeds(seeds: range, *, as_json: bool, simulated: Callable[[int], Simulation] = simulate) -> bool:
     """Simulate each seed; whether all pass."""
     total, failures, failed, begun = Counter[str](), Counter[str](), [], time.process_time()
     for number, seed in enumerate(seeds, 1):
         try:
-            run = simulate(seed)
+            run = simulated(seed)
         except WrongCrawl as error:
             failed.append(seed)
             print(error, file=sys.stderr)
@@ -155,6 +161,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1000, help="seeds to simulate (1000)")
     parser.add_argument("--first", type=int, default=0, help="the first one (0)")
     parser.add_argument("--seed", type=int, help="one seed alone")
+    parser.add_argument("--resume", action="store_true", help="compare cycles with crashes to undisturbed ones")
     parser.add_argument("--mutants", action="store_true", help="try wrong rules instead")
     parser.add_argument("--json", action="store_true", help="print JSON")
     chosen = parser.parse_args()
@@ -163,7 +170,8 @@ def main() -> None:
     elif chosen.seed is not None:
         passed = try_seeds(range(chosen.seed, chosen.seed + 1), as_json=chosen.json)
     else:
-        passed = try_seeds(range(chosen.first, chosen.first + chosen.seeds), as_json=chosen.json)
+        seeds = range(chosen.first, chosen.first + chosen.seeds)
+        passed = try_seeds(seeds, as_json=chosen.json, simulated=resume_exactly if chosen.resume else simulate)
     raise SystemExit(0 if passed else 1)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +32,7 @@ class Sites:
     ) -> None:
         self.site, self.dead, self.weight, self.how = book.site, dead, weight, how
 
-    def visit(self, picks: Picks) -> Outcomes:
+    def visit(self, picks: Picks, _due: Collection[int] = ()) -> Outcomes:
         what = np.array([(0, 1, 0, 4)[page * 7 % 4] for page in picks.pages.tolist()], np.int8)
         what[np.isin(self.site[picks.pages], list(self.dead))] = self.how
         return Outcomes(picks.pages, what, np.where(what <= Outcome.FAILED, self.weight, 0).astype(np.int64))
@@ -153,11 +153,12 @@ def test_the_byte_limit_ends_a_cycle_and_only_the_last_batch_can_exceed_it(
 def test_an_interrupted_cycle_makes_the_same_choices(
     text: str, book: Book, budget: int, allowance: Allowance, cut: int
 ) -> None:
-    whole, dead = Watched(Sites(book, frozenset({1}))), frozenset({1})
+    dead = frozenset({1})
+    whole = Watched(Resumed(Sites(book, dead), {}, {}, site=book.site))
     list(drive(Budgeted(make_policy(text), allowance), whole, book, budget, 1))
-    first = Watched(Sites(book, dead), most=cut)
+    first = Watched(Resumed(Sites(book, dead), {}, {}, site=book.site), most=cut)
     list(drive(Budgeted(make_policy(text), allowance), first, book, budget, 1))
-    second = Watched(Resumed(Sites(book, dead), dict(first.said), dict.fromkeys(first.said, 1000)))
+    second = Watched(Resumed(Sites(book, dead), dict(first.said), dict.fromkeys(first.said, 1000), site=book.site))
     list(drive(Budgeted(make_policy(text), allowance), second, book, budget, 1))
     assert second.pages == whole.pages
 
@@ -169,8 +170,8 @@ def test_limits_hold_while_batches_overlap(text: str, book: Book, budget: int, a
     class LateSites(LateWorld):
         """Of site 1 nothing can be visited, which shows late."""
 
-        def visit(self, picks: Picks) -> Outcomes:
-            seen = super().visit(picks)
+        def visit(self, picks: Picks, due: Collection[int] = ()) -> Outcomes:
+            seen = super().visit(picks, due)
             return replace(seen, what=np.where(book.site[seen.pages] == 1, np.int8(Unvisited.HELD), seen.what))
 
     world, pages = LateSites(seed), list[int]()

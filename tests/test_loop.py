@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from random import Random
 from typing import ClassVar
@@ -66,7 +67,7 @@ class Recording:
         self.asked: list[list[int]] = []
         self.said: dict[int, int] = {}
 
-    def visit(self, picks: Picks) -> Outcomes:
+    def visit(self, picks: Picks, _due: Collection[int] = ()) -> Outcomes:
         self.asked.append(picks.pages.tolist())
         seen = self.world.visit(picks)
         room = max(0, self.most - len(self.said))
@@ -207,7 +208,7 @@ def test_scores_go_with_their_pages() -> None:
     asked = []
 
     class Seen(NeverChanged):
-        def visit(self, picks: Picks) -> Outcomes:
+        def visit(self, picks: Picks, _due: Collection[int] = ()) -> Outcomes:
             asked.append((picks.pages.tolist(), picks.score.tolist(), picks.reason))
             return super().visit(picks)
 
@@ -303,8 +304,8 @@ def test_a_part_of_a_batch_awaits_the_same_pages(awaits: float, kept: list[bool]
 
 def test_a_visit_under_way_that_is_not_made_after_all_gives_its_budget_back() -> None:
     class Holding(LateWorld):
-        def visit(self, picks: Picks) -> Outcomes:
-            seen = super().visit(picks)
+        def visit(self, picks: Picks, due: Collection[int] = ()) -> Outcomes:
+            seen = super().visit(picks, due)
             return replace(seen, what=np.where(seen.pages < 4, np.int8(Unvisited.HELD), seen.what))
 
     class Chain(_Test):

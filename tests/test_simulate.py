@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from benchmarks.simulate import MUTANTS, caught_by, mutant
 
-from recrawl.testing.simulate import Code, simulate
+from recrawl.testing.simulate import Code, resume_exactly, simulate
 
 _SEEDS = 120
 KEPT = (2, 4, 6, 12, 132, 384)
@@ -41,3 +41,14 @@ def test_wrong_rules_are_noticed(what: str) -> None:
 def test_the_code_of_every_wrong_rule_is_there() -> None:
     for rule in MUTANTS:
         assert mutant(rule) != Code()
+
+
+def test_cycles_that_crashed_make_the_choices_of_undisturbed_ones() -> None:
+    """Although servers answer at other speeds."""
+    runs = [resume_exactly(seed) for seed in range(40)]
+    assert sum(run.crashes for run in runs) > 60
+
+
+def test_choices_that_follow_the_speed_of_servers_are_noticed() -> None:
+    (rule,) = (rule for rule in MUTANTS if rule.what == "choices follow the speed of servers")
+    assert caught_by(mutant(rule), 40) is not None

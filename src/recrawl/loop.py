@@ -6,25 +6,26 @@ runs live and in the lab. The world is the live web or an archive: one method, `
 touches a policy's generator, `note` the only code by which a policy and a book learn the outcomes.
 
 Batches overlap where the policy allows it (`Picks.awaits`): the next batch is asked for when the outcomes that the
-policy needs are there. The others come with a later batch, and the end of the cycle waits for all of them.
+policy needs are there. The others come with a later batch, and the end of the cycle waits for all of them. Live, which
+ones come with which batch follows from the choices (`Turns`), not from how fast servers answer.
 
 To resume a crashed cycle, run the same policy again, from the same book and seed, in the world wrapped in `Resumed`:
-the policy is told what it was told before, batch by batch, so it makes the same choices; only missing visits are made.
+the policy is told the same with each batch, so it makes the same choices; only missing visits are made.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
-from itertools import compress
+from itertools import compress, islice
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from recrawl.book import Book
 from recrawl.choose.protocol import Chooser, Learner, Policy
-from recrawl.columns import Flags, Floats
+from recrawl.columns import Flags, Floats, Int32s
 from recrawl.errors import PolicyError
 from recrawl.model import NOTHING, WAIT, Outcomes, Picks
 
@@ -186,27 +187,90 @@ def falls_short(picks: Picks, answered: int, under_way: int) -> bool:
     return under_way > 0 if picks.awaits >= 1 else answered < enough(picks)
 
 
-class Resumed:
-    """A world where some visits of the cycle were made before.
+class Turns:
+    """Which outcomes a policy is told with which batch: those of the pages whose turn comes until it is told.
 
-    What the policy was told before is told again, batch by batch and word for word (`sent`), so that it makes the same
-    choices, however fast servers answered. That may be more than was recorded: visits whose outcome the policy knows
-    and that a crash has lost are made again, and what they find now is recorded, but changes no choice.
+    All sites are taken to answer at one pace: until the site with the most awaited pages of a batch has answered these,
+    each site answers as many, the awaited ones first. So what a policy is told follows from its choices. If it followed
+    from how fast servers answer, a cycle that is resumed after a crash would choose other pages.
+
+    >>> turns = Turns(np.array([0, 0, 0, 0, 1, 1]))
+    >>> turns.due(Picks(np.array([0, 4, 1, 2]), np.ones(4), "why", awaits=0.5))
+    [0, 4]
+    >>> turns.told([0, 4])
+    >>> turns.due(Picks(np.array([3, 5]), np.ones(2), "why", awaits=0.5)), turns.due(WAIT)
+    ([3], [3, 1, 2, 5])
+    """
+
+    def __init__(self, site: Int32s | None = None) -> None:
+        """`site` is the site of each page; without it, all are of one."""
+        self._site = site
+        self._queues: dict[int, deque[int]] = {}
+        """The pages of each site whose outcome was not told yet."""
+
+    def due(self, picks: Picks) -> list[int]:
+        """The pages whose outcome is told when these are chosen; they count as not told until `told` says so."""
+        pages, needed, queues = picks.pages.tolist(), picks.needed, self._queues
+        sites = [0] * len(pages) if self._site is None else self._site[picks.pages].tolist()
+        if picks.awaits >= 1:
+            needed = 0
+        for page, site in zip(pages[needed:], sites[needed:], strict=True):
+            queues.setdefault(site, deque()).append(page)
+        for page, site in zip(reversed(pages[:needed]), reversed(sites[:needed]), strict=True):
+            queues.setdefault(site, deque()).appendleft(page)
+        if picks.awaits >= 1:
+            return [page for queue in queues.values() for page in queue]
+        most = max(Counter(sites[:needed]).values(), default=0)
+        return [page for queue in queues.values() for page in islice(queue, most)]
+
+    def told(self, pages: Iterable[int]) -> None:
+        """The policy was told of these pages."""
+        gone = set(pages)
+        sites = self._queues if self._site is None else set(self._site[np.fromiter(gone, np.int64, len(gone))].tolist())
+        for site in list(sites):
+            left = deque(page for page in self._queues[site] if page not in gone)
+            if left:
+                self._queues[site] = left
+            else:
+                del self._queues[site]
+
+
+class WaitingWorld(Protocol):
+    """A world that can be asked for the outcomes of single pages."""
+
+    def visit(self, picks: Picks, due: Collection[int] = (), /) -> Outcomes:
+        """Visit the pages; return when all pages that are `due` have an outcome, also those of earlier picks.
+
+        The result may hold others, too, each once. Picks that await all of their outcomes wait for all that is under
+        way. Of the awaited pages a tenth may lack (`enough`), as may others, if their servers take very long for an
+        answer. Fewer outcomes than that mean that the world has stopped: the cycle ends.
+        """
+        ...
+
+
+class Resumed:
+    """The world of a live cycle, where some of its visits may have been made before.
+
+    The policy is told of the pages whose turn it is (`Turns`), so that the same visits lead to the same choices. What
+    it was told before is told again, word for word (`sent`). That may be more than was recorded: visits whose outcome
+    the policy knows and that a crash has lost are made again; what they find now is recorded, but changes no choice.
     """
 
     def __init__(
         self,
-        world: World,
+        world: WaitingWorld,
         recorded: dict[int, int],
         received: dict[int, int] | None = None,
         *,
+        site: Int32s | None = None,
         sent: Iterable[Outcomes] = (),
         delivered: Callable[[Outcomes], None] = lambda _: None,
     ) -> None:
         """`recorded` and `received` give outcome and bytes of pages that were visited before, `sent` the outcomes that
-        were returned then, call by call; `delivered` gets what later calls return.
+        were returned then, call by call; `delivered` gets what later calls return. `site` is the site of each page.
         """
         self._world = world
+        self._turns = Turns(site)
         self._sent = deque(sent)
         self._delivered = delivered
         self._recorded = recorded.keys()
@@ -226,15 +290,18 @@ class Resumed:
         """Answer from the record, or else from the world."""
         chosen = picks.pages.tolist()
         self._waiting.update(dict.fromkeys(chosen))
+        due = self._turns.due(picks)
         rest = picks.where(np.array([page not in self._recorded for page in chosen], bool))
-        if self._replays(picks):
+        if self._repeats(picks):
             if len(rest):  # these were under way when the cycle was interrupted, or were lost
                 self._again.update(self._told.intersection(rest.pages.tolist()))
                 self._add(self._world.visit(replace(rest, awaits=0.0)))
             return self._return(self._sent.popleft().pages.tolist())
-        if len(rest) or (picks.awaits >= 1 and not self._waiting.keys() <= self._known.keys()):
-            self._add(self._world.visit(rest))
-        seen = self._return([page for page in self._waiting if page in self._known])
+        lacking = [page for page in due if page not in self._known]
+        if len(rest) or lacking:
+            self._add(self._world.visit(rest, lacking))
+        there = set(due).intersection(self._known)
+        seen = self._return([page for page in self._waiting if page in there])
         if not falls_short(picks, int(np.isin(picks.pages[: picks.needed], seen.pages).sum()), len(self._waiting)):
             self._delivered(seen)
         return seen
@@ -244,8 +311,8 @@ class Resumed:
         if self._again:
             self._add(self._world.visit(WAIT))
 
-    def _replays(self, picks: Picks) -> bool:
-        """Whether the next batch of outcomes fits; not if the policy, a new version of it, has chosen other pages."""
+    def _repeats(self, picks: Picks) -> bool:
+        """Whether the next batch that was sent fits; not if the policy, a new version of it, has chosen other pages."""
         if not self._sent:
             return False
         pages = set(self._sent[0].pages.tolist())
@@ -263,6 +330,7 @@ class Resumed:
             self._received.update(zip(compress(pages, new), compress(seen.received.tolist(), new), strict=True))
 
     def _return(self, pages: list[int]) -> Outcomes:
+        self._turns.told(pages)
         for page in pages:
             del self._waiting[page]
         what = np.array([self._known[page] for page in pages], np.int8)

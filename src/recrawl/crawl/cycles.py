@@ -11,7 +11,7 @@ import numpy as np
 
 from recrawl.choose import Policy, describe, make_policy
 from recrawl.choose.protocol import work_of
-from recrawl.columns import DAY
+from recrawl.columns import DAY, Int32s
 from recrawl.crawl.given_pages import IncomingLinks, add_pages, fetch_requisites, take_links
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.figures import summary_columns
@@ -183,7 +183,7 @@ def _follow(
         repository.remote.keep_models()  # another machine may resume the cycle
     received = repository.store.visits.received_of_cycle(row)
     live.limit_bytes(allowance.bytes, allowance.site_bytes, list(received))
-    world = _with_recorded(live, repository, row)
+    world = _with_recorded(live, repository, row, book.site)
 
     def recorded() -> Iterator[Recorded]:
         world.complete()
@@ -273,13 +273,13 @@ def live_crawl(
     )
 
 
-def _with_recorded(live: LiveCrawl, repository: Storage, row: CycleRow) -> Resumed:
+def _with_recorded(live: LiveCrawl, repository: Storage, row: CycleRow, site: Int32s) -> Resumed:
     """The live web, with the visits of this cycle that were made before an interruption."""
     visited, sent = repository.store.visits.of_cycle(row), deliveries.Deliveries(repository, row.id)
     pages = visited["page"].tolist()
     outcomes = dict(zip(pages, visited["outcome"].tolist(), strict=True))
     received = dict(zip(pages, visited["received"].tolist(), strict=True))
-    return Resumed(live, outcomes, received, sent=sent.read(), delivered=sent.add)
+    return Resumed(live, outcomes, received, site=site, sent=sent.read(), delivered=sent.add)
 
 
 def finish_run(repository: Storage, options: CrawlOptions, live: LiveCrawl, row: CycleRow) -> None:

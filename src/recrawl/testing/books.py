@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -52,8 +53,9 @@ class RandomWorld:
         """All pages visited, in order."""
         return [page for picks in self.picks for page in picks.pages.tolist()]
 
-    def visit(self, picks: Picks) -> Outcomes:
+    def visit(self, picks: Picks, due: Collection[int] = ()) -> Outcomes:
         """Draw an outcome for each page."""
+        del due  # all outcomes come at once
         kinds = np.array([Outcome.UNCHANGED, Outcome.CHANGED, Outcome.FAILED], np.int8)
         seen = Outcomes(picks.pages, self._rng.choice(kinds, len(picks), p=self._shares))
         self.picks.append(picks)
@@ -71,14 +73,15 @@ class LateWorld(RandomWorld):
         self.returned: list[list[int]] = []
         """The pages whose outcomes each call has returned."""
 
-    def visit(self, picks: Picks) -> Outcomes:
-        """Draw an outcome for each page; return enough of them, and some of those that were due before."""
+    def visit(self, picks: Picks, due: Collection[int] = ()) -> Outcomes:
+        """Draw an outcome for each page; return enough of them, those that are due, and some of earlier picks."""
         earlier = self._order.random(len(self._waiting)) < 0.5
         awaited = np.arange(len(picks)) < picks.needed
         if enough(picks) < picks.needed:
             awaited[self._order.permutation(picks.needed)[enough(picks) :]] = False
         ready = np.concatenate((earlier, awaited)) | (picks.awaits >= 1)
         waiting = self._waiting + super().visit(picks)
+        ready |= np.isin(waiting.pages, list(due))
         self._waiting = waiting.take(~ready)
         self.returned.append(waiting.pages[ready].tolist())
         return waiting.take(ready)

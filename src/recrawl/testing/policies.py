@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,7 @@ class _Replayed:
         self.answers = answers
         self.pages: list[int] = []
 
-    def visit(self, picks: Picks) -> Outcomes:
+    def visit(self, picks: Picks, _due: Collection[int] = ()) -> Outcomes:
         self.pages += picks.pages.tolist()
         return Outcomes(picks.pages, np.array([self.answers.get(page, 0) for page in picks.pages.tolist()], np.int8))
 
@@ -139,12 +140,14 @@ def _check_late(policy: Policy, book: Book, budget: int, seed: int) -> None:
 
 def _check_resume(policy: Policy, book: Book, budget: int, seed: int) -> None:
     """Visits end in any order: any part of a cycle may have been recorded before a crash."""
-    whole = _choices(policy, book, budget, seed)
+    whole = RandomWorld(seed)
+    for _ in drive(copy.deepcopy(policy), Resumed(whole, {}, site=book.site), book, budget, seed):
+        pass
     kept = np.random.default_rng(seed).random(len(whole.pages)) < 0.5
     recorded = {page: whole.answers[page] for page, keep in zip(whole.pages, kept.tolist(), strict=True) if keep}
     rest = _Replayed(whole.answers)
     chosen: list[int] = []
-    for seen in drive(copy.deepcopy(policy), Resumed(rest, recorded), book, budget, seed):
+    for seen in drive(copy.deepcopy(policy), Resumed(rest, recorded, site=book.site), book, budget, seed):
         chosen += seen.pages.tolist()
     if chosen != whole.pages or set(rest.pages) != set(whole.pages) - set(recorded):
         raise _fail("resume", f"it chose pages {_first(whole.pages)} at first and {_first(chosen)} when resumed")

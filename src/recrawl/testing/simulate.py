@@ -22,7 +22,7 @@ import heapq
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -48,7 +48,7 @@ from recrawl.discover.scope import Scope, Scopes
 from recrawl.fetch import lanes
 from recrawl.fetch.lanes import parse_retry_after
 from recrawl.learn.copies.absent import AbsentAddresses
-from recrawl.model import NOTHING, Answer, Failure, Outcomes, Picks, RequisiteLevel, State, Unvisited
+from recrawl.model import NOTHING, SILENT, Answer, Failure, Outcomes, Picks, RequisiteLevel, State, Unvisited
 from recrawl.record.rows import FeedRow, PageRow, PageState, RequisiteRow, unvisited
 
 START = 1_700_000_000.0
@@ -115,12 +115,34 @@ def simulate(seed: int, *, code: Code | None = None, checks: bool = True, crashe
 
     Raises `WrongCrawl` if a rule is broken. `checks` validates the machine after every event.
     """
-    run = _Run(seed, code or Code(), checks=checks, crashes=crashes)
+    return _worked(_Run(seed, code or Code(), checks=checks, crashes=crashes)).found
+
+
+def resume_exactly(seed: int, *, code: Code | None = None, checks: bool = True, crashes: int = 3) -> Simulation:
+    """Refresh the web of a seed twice, undisturbed and with crashes: the policy must choose the same pages.
+
+    The web is a steady one: what a page answers depends on nothing but the page, and no answer takes more than ten
+    seconds. How fast servers answer differs between the two.
+    """
+    code = code or Code()
+    undisturbed = _worked(_Run(seed, code, checks=checks, crashes=0, steady=True))
+    disturbed = _worked(_Run(seed, code, checks=checks, crashes=crashes, steady=True))
+    one, other = undisturbed.choices, disturbed.choices
+    if one != other:
+        number = next(
+            (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+        )
+        raise WrongCrawl(f"seed {seed}: batch {number} is another after {disturbed.found.crashes} crashes")
+    return disturbed.found
+
+
+def _worked(run: _Run) -> _Run:
+    """A run after its end; what breaks in it is told with the story."""
     try:
         run.work()
     except (AssertionError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
-        raise WrongCrawl(f"seed {seed}: {type(error).__name__}: {error}\n{run.story()}") from error
-    return run.found
+        raise WrongCrawl(f"seed {run.seed}: {type(error).__name__}: {error}\n{run.story()}") from error
+    return run
 
 
 # -- the web -------------------------------------------------------------------------------------------------------
@@ -129,9 +151,10 @@ def simulate(seed: int, *, code: Code | None = None, checks: bool = True, crashe
 class _Host:
     """A server: its manners, its rules, and what it has seen."""
 
-    def __init__(self, seed: int, number: int, *, pages: int) -> None:
+    def __init__(self, seed: int, number: int, *, pages: int, steady: int | None = None) -> None:
+        """A `steady` one answers each page in one way; its speed is drawn with that number."""
         self.origin, self.number, self.pages = f"https://s{number}.example", number, pages
-        self._seed = seed
+        self._seed, self._steady = seed, steady
         roll = self._roll
         kind = roll("kind")
         self.trouble = 0.0 if kind < 0.35 else 0.25 if kind < 0.8 else 0.7
@@ -149,6 +172,9 @@ class _Host:
         self.styles = roll("styles") < 0.3
         self.limit = int(roll("most") * pages) + 1 if roll("limit") < 0.15 else None
         self.at_once = 1
+        if steady is not None:
+            self.robots = "rules" if self.robots == "late" else self.robots
+            self.login = self.shared = False
         self.asked: Counter[str] = Counter()
         self.sessions = 0.0
         """The end of the session."""
@@ -204,6 +230,8 @@ class _Host:
         path = url[len(self.origin) :]
         self.asked[path] += 1
         time, roll = self.asked[path], self._roll
+        if self._steady is not None:
+            return 8.0 * roll(self._steady, path, time, "took") ** 4, self._steady_answer(url, path, request, at)
         seconds = (0.01 + 0.5 * roll(path, time, "took")) * (60 if self.slow and roll(path, "drag") < 0.2 else 1)
         fate = roll(path, time, "lost")
         if self.dead or fate < 0.01:
@@ -224,6 +252,20 @@ class _Host:
         if self.login and now >= self.sessions and path.startswith("/p"):
             return seconds, Answer.made(url, 302, [("Location", f"{self.origin}/login")], at=at)
         return seconds, self._whole(url, path, request, at)
+
+    def _steady_answer(self, url: str, path: str, request: Any, at: float) -> Answer:
+        """Nothing that stops the requests to a server: else their order would decide what pages are."""
+        if self.dead:
+            return Answer.failed(url, Failure.CONNECT, "simulated", at=at)
+        if path == "/robots.txt":
+            return self._robots(url, 99, at)
+        if path == "/robots-moved.txt":
+            return self._rules(url, at)
+        if self._roll(path, "trouble") < self.trouble:
+            answer = self._broken(url, path, 1, request, at)
+            if answer.failure not in SILENT and answer.status not in (429, 503):
+                return answer
+        return self._whole(url, path, request, at)
 
     def _robots(self, url: str, time: int, at: float) -> Answer:
         if self.robots == "none":
@@ -264,6 +306,7 @@ class _Host:
 
     def version(self, path: str, at: float) -> int:
         """The version of a page, of those that follow one another."""
+        at = at if self._steady is None else min(at, START)
         return int((at - START) / (DAY * (0.2 + 9 * self._roll(path, "rate"))))
 
     def _whole(self, url: str, path: str, request: Any, at: float) -> Answer:
@@ -290,7 +333,7 @@ class _Disk:
 
     pages: list[PageRow] = field(default_factory=list)
     visits: dict[tuple[int, int], tuple[int, int, str]] = field(default_factory=dict)
-    """By cycle and page: outcome, bytes and failure."""
+    """By cycle and page: the outcome for the policy, bytes and failure."""
     servers: dict[str, dict[str, Any]] = field(default_factory=dict)
     requisites: list[RequisiteRow] = field(default_factory=list)
     sent: str = ""
@@ -379,8 +422,8 @@ class _Shell:
 
     # -- jobs ----------------------------------------------------------------------------------------------------
 
-    def visit(self, picks: Picks) -> Outcomes:
-        """Visit the pages that the policy chose."""
+    def visit(self, picks: Picks, due: Collection[int] = ()) -> Outcomes:
+        """Visit the pages that the policy chose, until those that are due have an outcome."""
         chosen = picks.pages.tolist()
         self.run.given.update(chosen)
         all_awaited = picks.awaits >= 1
@@ -391,9 +434,10 @@ class _Shell:
                 for page in chosen
             ]
             self.need(server for _, server, _ in rows)
-            spare = picks.needed - loop.enough(picks) if awaited else 0
-            self.tell(self.m.PagesChosen(rows, picks.score.tolist(), 0, awaited, spare))
-        if all_awaited or awaited:
+            self.tell(self.m.PagesChosen(rows, picks.score.tolist(), 0, awaited))
+        if not all_awaited and due:
+            self.tell(self.m.OutcomesDue(due, chosen[:awaited], picks.needed - loop.enough(picks)))
+        if all_awaited or due:
             self.work()
         self.grown()
         seen = np.array(self.machine.take_outcomes(), np.int64).reshape(-1, 3)
@@ -559,7 +603,7 @@ class _Shell:
 
     def reading_of(self, thing: Any) -> Reading:
         """What a reader process sends back; it may have died on the page."""
-        roll = draw(self.run.seed, thing.name, self.run.found.events)
+        roll = draw(self.run.seed, thing.name, 0 if self.run.steady else self.run.found.events)
         if isinstance(thing, self.m.PageVisit):
             assert thing.answer is not None
             if roll < 0.03:
@@ -692,7 +736,7 @@ class _Shell:
         state = done.state if isinstance(done.state, PageState) else before._replace(**done.state._asdict())
         if any(page == visit.page for page, *_ in self.batch.visits):
             raise WrongCrawl(f"a visit is recorded twice: {visit.story}")
-        self.batch.visits.append((visit.page, row.outcome, row.received, row.failure or "", self.run.now))
+        self.batch.visits.append((visit.page, policy_outcome(row), row.received, row.failure or "", self.run.now))
         self.batch.states[visit.page] = state
         return m.VisitRecorded(visit, policy_outcome(row), row.received, after)
 
@@ -805,8 +849,8 @@ class _Watched:
 class _Run:
     """The crawl of one seed, through all of its crashes."""
 
-    def __init__(self, seed: int, code: Code, *, checks: bool, crashes: int) -> None:
-        self.seed, self.code, self.checks = seed, code, checks
+    def __init__(self, seed: int, code: Code, *, checks: bool, crashes: int, steady: bool = False) -> None:
+        self.seed, self.code, self.checks, self.steady = seed, code, checks, steady
         self.found = Simulation(seed)
 
         def roll(*parts: object) -> float:
@@ -815,9 +859,12 @@ class _Run:
         self.now = START
         self.skew = 0.0
         self.cycle = 1
-        self.exploring = roll("mode") < 0.35
+        self.exploring = roll("mode") < 0.35 and not steady
         sites = 1 + int(roll("sites") * 5)
-        self.hosts = [_Host(seed, number, pages=3 + int(roll(number, "pages") * 14)) for number in range(sites)]
+        speed = crashes if steady else None
+        self.hosts = [
+            _Host(seed, number, pages=3 + int(roll(number, "pages") * 14), steady=speed) for number in range(sites)
+        ]
         for host in self.hosts:
             host.at_once = 2 if roll("at once") < 0.15 else 1
         self.room = 1 + int(roll("room") * 12)
@@ -839,8 +886,8 @@ class _Run:
             feed_age=3600.0,
         )
         self.budget = 5 + int(roll("budget") * 40)
-        self.bytes = 2000.0 + 20_000 * roll("bytes") if roll("byte limit") < 0.1 else math.inf
-        self.site_bytes = 3000.0 if roll("site bytes") < 0.1 else math.inf
+        self.bytes = 2000.0 + 20_000 * roll("bytes") if roll("byte limit") < 0.1 and not steady else math.inf
+        self.site_bytes = 3000.0 if roll("site bytes") < 0.1 and not steady else math.inf
         begin, step = self.now, 0.5 * roll("spread")
         self.release: Callable[[int], float] | None = (lambda n: begin + n * step) if roll("spreads") < 0.15 else None
         self.disk = _Disk()
@@ -970,7 +1017,8 @@ class _Run:
         def deliver(seen: Outcomes) -> None:
             disk.sent += deliveries.line_of(self.cycle, seen)
 
-        world = self.code.loop.Resumed(shell, recorded, received, sent=sent, delivered=deliver)
+        site = self._book().site
+        world = self.code.loop.Resumed(shell, recorded, received, site=site, sent=sent, delivered=deliver)
         try:
             for seen in self.code.loop.drive(watched, world, self._book(), self.budget, self.seed):
                 twice = Counter(seen.pages.tolist()).most_common(1)
@@ -987,7 +1035,10 @@ class _Run:
         self._judge_cycle(watched)
 
     def _policy(self) -> Any:
-        return make_policy("shock") if draw(self.seed, "policy") < 0.1 else _Overlapping()
+        choice = draw(self.seed, "policy")
+        if choice < (0.5 if self.steady else 0.1):
+            return make_policy("shock")
+        return make_policy("change-frequency") if self.steady and choice < 0.6 else _Overlapping()
 
     def _book(self) -> Book:
         """The book as it was when the cycle began, which is how a resumed cycle loads it."""

@@ -9,7 +9,7 @@ is up. Recorded visits stay; visits under way are dropped, and repeated when the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -169,19 +169,20 @@ class LiveCrawl:
 
     # -- the jobs ----------------------------------------------------------------------------------------------
 
-    def visit(self, picks: Picks) -> Outcomes:
-        """Visit the pages that a policy chose, until those that it awaits have an outcome; the others stay queued."""
+    def visit(self, picks: Picks, due: Collection[int] = ()) -> Outcomes:
+        """Visit the pages that a policy chose, until those that are due have an outcome; the others stay queued."""
         if not self.machine.started:
             return_freed_memory()  # by the plan
-        chosen = picks.pages.tolist()
-        all_awaited = picks.awaits >= 1
+        chosen, all_awaited = picks.pages.tolist(), picks.awaits >= 1
         awaited = 0 if all_awaited else picks.needed
         if chosen:
             why = self._store.visits.reason(picks.reason)
             lanes = self._store.pages.lanes_of(chosen)
             rows = [(page, self.servers[lanes[page][0]], lanes[page][1] > 0) for page in chosen]
-            self._choose(rows, picks.score.tolist(), why, awaited, picks.needed - enough(picks) if awaited else 0)
-        if all_awaited or awaited:
+            self._choose(rows, picks.score.tolist(), why, awaited)
+        if not all_awaited and due:
+            self._tell(m.OutcomesDue(due, chosen[:awaited], picks.needed - enough(picks)))
+        if all_awaited or due:
             self._run()
         self.commit_if_due()
         seen = np.array(self.machine.take_outcomes(), np.int64).reshape(-1, 3)
@@ -310,10 +311,9 @@ class LiveCrawl:
         scores: list[float] | None = None,
         why: int = -1,
         awaited: int = 0,
-        spare: int = 0,
     ) -> None:
         self._need(server for _, server, _ in rows)
-        self._tell(m.PagesChosen(rows, scores or (), why, awaited, spare))
+        self._tell(m.PagesChosen(rows, scores or (), why, awaited))
 
     def _need(self, servers: Iterable[Server]) -> None:
         """Tell the machine of servers before something of them is visited."""

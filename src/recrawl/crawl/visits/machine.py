@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -75,6 +75,9 @@ _MAX_UNPARSED = 64_000_000
 """Bytes of bodies that may wait for a reader process; beyond that no request is sent."""
 _MAX_UNREACHED = 5
 """Failed connections in a row after which a server gets no more requests in this run."""
+_LONG, _SOON, _LOOKED_AT = 10.0, 0.05, 10_000
+"""Seconds after which a policy chooses without the outcome of a page that was requested; the least time between two
+looks for such pages; and how far they look into the lanes of their servers."""
 _MAX_LOGINS = 3
 _MAX_HOPS = 5
 """Redirects of a robots.txt or a sitemap."""
@@ -438,7 +441,15 @@ class PagesChosen(MachineEvent, frozen=True):
     scores: Sequence[float] = ()
     why: int = -1
     awaited: int = 0
-    """The first so many come first, and the run ends when all but `spare` of them have an outcome."""
+    """The first so many come before what else waits, also of earlier batches."""
+
+
+class OutcomesDue(MachineEvent, frozen=True):
+    """The run ends when these pages have an outcome, or take very long: so may any of them but the `needed` ones, of
+    which `spare` may lack."""
+
+    pages: Collection[int]
+    needed: Collection[int] = ()
     spare: int = 0
 
 
@@ -861,21 +872,26 @@ class ByteBudget:
 
 
 class AwaitedPages:
-    """The pages whose outcomes end a run: all of them, or all but `spare` and as much time again as these took."""
+    """The pages whose outcomes end a run, but for those of servers that take very long for an answer."""
 
-    def __init__(self, pages: set[int], spare: int, now: float) -> None:
-        self._left, self._spare, self._begun = pages, spare, now
+    def __init__(self, due: OutcomesDue) -> None:
+        self._left, self._needed, self._spare = set(due.pages), due.needed, due.spare
         self._counted = 0
-        self.until = math.inf
+        self.look = 0.0
+        """When to ask again which servers are slow."""
 
-    def over(self, outcomes: list[tuple[int, int, int]], now: float) -> bool:
-        """Whether the run ends; `outcomes` are those of the run so far."""
+    def over(self, outcomes: list[tuple[int, int, int]], now: float, slow: Callable[[], set[int]]) -> bool:
+        """Whether the run ends; `outcomes` are those of the run so far, `slow` gives the pages of slow servers."""
         if len(outcomes) > self._counted:
             self._left.difference_update(page for page, _, _ in outcomes[self._counted :])
             self._counted = len(outcomes)
-            if len(self._left) <= self._spare and self.until == math.inf:
-                self.until = now + (now - self._begun)
-        return not self._left or now >= self.until
+        if not self._left:
+            return True
+        if now < self.look:
+            return False
+        self.look = now + 1.0
+        lacking = self._left & slow()
+        return lacking == self._left and sum(page in lacking for page in self._needed) <= self._spare
 
 
 class CommitTimes:
@@ -1090,13 +1106,20 @@ class VisitMachine:
 
     def over(self, now: float) -> bool:
         """Whether the run ends because the awaited pages have an outcome."""
-        return self.awaited is not None and self.awaited.over(self.outcomes, now)
+        return self.awaited is not None and self.awaited.over(self.outcomes, now, lambda: self._slow_pages(now))
+
+    def _slow_pages(self, now: float) -> set[int]:
+        """The pages that wait for a server whose answer is not there after a long time."""
+        asked = [it for it in self._pages.values() if it.phase is Phase.ASKED and now - it.steps[-1][0] >= _LONG]
+        slow, others = {visit.server for visit in asked}, {visit.page for visit in asked}
+        behind = (item for server in slow for item in self.lanes.upcoming(server, _LOOKED_AT))
+        return others | {item for item in behind if isinstance(item, int)}
 
     def wait(self, now: float, *, room: int, unparsed: int) -> float:
         """Seconds until something is due that no event announces; room and unparsed bytes as in `NextTurn`."""
         least = self.commits.wait(now)
         if self.awaited is not None:
-            least = min(least, self.awaited.until - now)
+            least = min(least, max(self.awaited.look - now, _SOON))
         wait = self.lanes.wait(now)
         if wait is not None and room > 0 and unparsed < _MAX_UNPARSED:
             if self._release is not None:
@@ -1201,19 +1224,18 @@ class VisitMachine:
             self._queue_hints(work)
 
     def _pages_chosen(self, event: PagesChosen) -> None:
-        ahead, lanes = event.awaited, self.lanes
+        lanes = self.lanes
         for (page, _, _), score in zip(event.rows, event.scores, strict=False):
             self._chosen[page] = (score, event.why)
         if self._judge is not None:
             self._judge.chosen(page for page, _, _ in event.rows)
-        for page, server, failing in event.rows[ahead:]:
+        for page, server, failing in event.rows[event.awaited :]:
             (lanes.push_last if failing else lanes.push)(server.id, page)
-        for page, server, failing in reversed(
-            event.rows[:ahead]
-        ):  # before what is not awaited, also of earlier batches
+        for page, server, failing in reversed(event.rows[: event.awaited]):
             (lanes.push_last if failing else lanes.push_front)(server.id, page)
-        if ahead:
-            self.awaited = AwaitedPages({page for page, _, _ in event.rows[:ahead]}, event.spare, self._now)
+
+    def _outcomes_due(self, event: OutcomesDue) -> None:
+        self.awaited = AwaitedPages(event)
 
     def _pages_found(self, event: PagesFound) -> None:
         if not self.exploring:
@@ -2241,6 +2263,7 @@ _HANDLERS: dict[type[MachineEvent], Callable[[VisitMachine, Any], None]] = {
     BytesLimited: VisitMachine._bytes_limited,
     ServerNeeded: VisitMachine._server_needed,
     PagesChosen: VisitMachine._pages_chosen,
+    OutcomesDue: VisitMachine._outcomes_due,
     PagesFound: VisitMachine._pages_found,
     HintsWanted: VisitMachine._hints_wanted,
     RobotsWanted: VisitMachine._robots_wanted,
