@@ -140,9 +140,11 @@ def _check_late(policy: Policy, book: Book, budget: int, seed: int) -> None:
 
 def _check_resume(policy: Policy, book: Book, budget: int, seed: int) -> None:
     """Visits end in any order: any part of a cycle may have been recorded before a crash."""
-    whole = RandomWorld(seed)
-    for _ in drive(copy.deepcopy(policy), Resumed(whole, {}, site=book.site), book, budget, seed):
-        pass
+    whole = _choices(policy, book, budget, seed)
+    if any(picks.awaits < 1 for picks in whole.picks):  # then a live cycle tells it less with some batches
+        whole = RandomWorld(seed)
+        for _ in drive(copy.deepcopy(policy), Resumed(whole, {}, site=book.site), book, budget, seed):
+            pass
     kept = np.random.default_rng(seed).random(len(whole.pages)) < 0.5
     recorded = {page: whole.answers[page] for page, keep in zip(whole.pages, kept.tolist(), strict=True) if keep}
     rest = _Replayed(whole.answers)
