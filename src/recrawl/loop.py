@@ -172,9 +172,7 @@ class _Visits:
 
 
 def enough(picks: Picks) -> int:
-    """How many of the awaited pages must have an outcome: all but a tenth, since servers may be down.
-
-    Those that lack get as much time again as the others took.
+    """How many of the awaited pages must have an outcome: all but a tenth, since servers may hang.
 
     >>> enough(Picks(np.arange(100), np.ones(100), "it was due", awaits=0.5))
     45

@@ -1,7 +1,7 @@
 """Which outcomes a cycle has sent to its policy with which batch: a resumed cycle sends the same ones again.
 
-Batches overlap, so which outcomes come with a batch depends on how fast servers answered. After a crash the policy must
-get the same ones to choose the same pages. A file in `models/` has a line for each batch: the pages, their outcomes and
+Batches overlap, and what a policy is told may be recorded only later. After a crash it must be told the same to choose
+the same pages. A file in `models/` has a line for each batch: the pages, their outcomes and
 their bytes. A line is on disk before the policy chooses again, and its visits may be recorded only later: what a crash
 takes of them is visited again (`recrawl.loop.Resumed`), and every choice that was made is made again. Visits that were
 recorded without a line were not sent: no choice depends on them, so they come with the next batch.
