@@ -229,10 +229,6 @@ def main() -> None:
         asyncio.run(_serve(connection))
 
 
-if __name__ == "__main__":
-    main()
-
-
 _MAX_HEIGHT = 8_000
 """Pixels; longer pages are cut."""
 _SECONDS = 20.0
@@ -274,3 +270,7 @@ async def _extent(page: Page) -> tuple[int, int]:
     size = (await session.send("Page.getLayoutMetrics"))["cssContentSize"]
     width = (page.viewport_size or {"width": 1280})["width"]
     return width, max(1, int(size["height"]))
+
+
+if __name__ == "__main__":
+    main()
