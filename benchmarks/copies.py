@@ -36,7 +36,7 @@ from recrawl.compare.parsing import text
 from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.encoding import decode
 from recrawl.compare.unframed import unframed_texts
-from recrawl.discover.links import refresh_target
+from recrawl.discover.page_headers import refresh_target
 from recrawl.errors import Unreadable
 from recrawl.lab.formats.archive import Archive, files_of
 from recrawl.learn.copies.groups import CopyColumns, group_copies

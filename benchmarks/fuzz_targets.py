@@ -17,7 +17,7 @@ from recrawl.crawl.visits.messages import ReaderConfig, Task
 from recrawl.crawl.visits.reader_process import PageReader
 from recrawl.discover import sitemaps
 from recrawl.discover.dates import parse_date
-from recrawl.discover.links import header_links
+from recrawl.discover.page_headers import header_links
 from recrawl.discover.redirect_habits import kind_of
 from recrawl.discover.scope import Scope
 from recrawl.discover.traps import TrapGuard, TrapLimits

@@ -3,6 +3,7 @@
     urls              the canonical form of a URL (spec K4), its origin, directory and key
     links             links, feeds and robots directives of a parsed page
     requisites        stylesheets, images, fonts and scripts that a page needs to be shown
+    page_headers      robots directives and refreshes in HTTP headers
     sitemaps          sitemaps and feeds, with their hints about change (spec H2, H3)
     dates             dates in sitemaps, feeds and HTTP headers
     registrable_domains  the part of a host's name that its owner registered

@@ -42,7 +42,8 @@ from recrawl.crawl.visits.messages import ReaderConfig, Reading, Scan, Task, bou
 from recrawl.crawl.visits.stored_text import StoredText, header, media_type, plain
 from recrawl.discover import requisites
 from recrawl.discover.dates import parse_date
-from recrawl.discover.links import MAX_LINKS, SKIP_SUFFIXES, LinkReader, PageLinks, header_links
+from recrawl.discover.links import MAX_LINKS, SKIP_SUFFIXES, LinkReader, PageLinks
+from recrawl.discover.page_headers import header_links
 from recrawl.discover.urls import canonical, key_bytes
 from recrawl.errors import Unreadable
 from recrawl.learn.copies.absent import shape_of

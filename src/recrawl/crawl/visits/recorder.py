@@ -15,7 +15,7 @@ from recrawl.crawl.visits.machine import PageVisit
 from recrawl.crawl.visits.messages import Reading
 from recrawl.crawl.visits.results import Done, Unchanged
 from recrawl.crawl.visits.servers import Servers
-from recrawl.discover.links import header_links
+from recrawl.discover.page_headers import header_links
 from recrawl.model import Answer, State
 from recrawl.record import warc
 from recrawl.record.archive import Place

@@ -15,7 +15,8 @@ from recrawl.compare.noise.filters import Noise
 from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.encoding import decode
 from recrawl.crawl.visits.stored_text import header, read_lines, read_text
-from recrawl.discover.links import LinkReader, header_links
+from recrawl.discover.links import LinkReader
+from recrawl.discover.page_headers import header_links
 from recrawl.discover.scope import Patterns
 from recrawl.discover.urls import origin
 from recrawl.errors import DamagedRecord, Unreadable, UsageError
