@@ -326,8 +326,37 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert "cannot read" in command("lab", "extract", file).err
     pq.write_table(pa.table({"id": [1], "html": ["<p>x"]}), file)
     assert "has no column 'url'" in command("lab", "extract", file).err
+    pq.write_table(pa.table({"id": [1], "url": [URL], "html": [7]}), file)
+    assert "column 'html'" in (refused := command("lab", "extract", file).err)
+    assert "holds int64" in refused
     pq.write_table(pa.table({"id": [float("nan")], "url": [URL], "html": ["<p>x\ud7ff text"]}), file)
     assert json.loads(command("lab", "extract", file, "--json").out)["id"] == "nan"
+
+
+def test_columns_that_hold_no_utf8_are_read(tmp_path: Path) -> None:
+    """A column of text may hold any bytes; one that is text is not read by the encoding that the page names."""
+    file = tmp_path / "pages.parquet"
+    wrong = pa.array([b"\xff\xfe"], pa.binary()).view(pa.string())
+    page = pa.array([b"<p>caf\xe9 \xed\xa0\x80"], pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"id": wrong, "url": wrong, "html": page}), file)
+    found = json.loads(command("lab", "extract", file, "--json").out)
+    assert found["text"].startswith("caf\u00e9")
+    pq.write_table(pa.table({"id": [None], "url": [None], "html": ["<meta charset=iso-8859-1><p>größer"]}), file)
+    found = json.loads(command("lab", "extract", file, "--json").out)
+    assert [found["id"], found["text"]] == [None, "größer"]
+
+
+def test_an_item_after_text_of_its_list_begins_a_list() -> None:
+    """A list that begins with 7 does not interrupt a paragraph."""
+    tokens = rendered(markdown(blocks_of("<ol start=7>before<li>seven<li>eight</ol>")))
+    assert sum(token.type == "list_item_open" for token in tokens) == 2
+
+
+def test_code_keeps_the_spaces_at_the_ends_of_its_lines() -> None:
+    code = "one  \n    \ntwo\t"
+    for around in ("", "<ul><li>", "<blockquote>"):
+        tokens = rendered(markdown(blocks_of(f"{around}<pre>{code}<b>.</b></pre>")))
+        assert [token.content for token in tokens if token.type == "fence"] == [f"{code}.\n"]
 
 
 def test_chunks_of_scripts_without_spaces_have_as_many_words() -> None:

@@ -32,15 +32,50 @@ def extract_pages(file: Path, latest: date) -> Iterator[dict[str, Any]]:
     """
     try:
         opened = pq.ParquetFile(file)
-        missing = [name for name in _COLUMNS if name not in opened.schema_arrow.names]
+        schema = opened.schema_arrow
+        missing = [name for name in _COLUMNS if name not in schema.names]
     except (pa.ArrowException, OSError) as error:
         raise UsageError(f"cannot read {file} as Parquet: {error}") from error
     if missing:
         raise UsageError(f"{file} has no column '{missing[0]}'; it needs id, url and html")
+    kind = _value_type(schema.field("html").type)
+    if not (_is_text(kind) or _is_bytes(kind) or pa.types.is_null(kind)):
+        raise UsageError(f"column 'html' of {file} holds {kind}; it must hold text or bytes")
     for batch in opened.iter_batches(_BATCH, columns=list(_COLUMNS)):
-        for identity, url, html in zip(*(batch.column(name).to_pylist() for name in _COLUMNS), strict=True):
-            name = identity if isinstance(identity, str | int) else str(identity)
-            yield {"id": name, **extract(html or b"", str(url or ""), latest)}
+        for identity, url, html in zip(*(_values(batch.column(name)) for name in _COLUMNS), strict=True):
+            name = _shown(identity)
+            known = name if name is None or isinstance(name, str | int) else str(name)
+            yield {"id": known, **extract(html or b"", str(_shown(url) or ""), latest)}
+
+
+def _value_type(kind: Any) -> Any:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _is_bytes(kind: Any) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _values(column: Any) -> list[Any]:
+    """The values of a column; what is called text and is no UTF-8 as bytes."""
+    if not _is_text(_value_type(column.type)):
+        return list(column.to_pylist())
+    return [_text_or_bytes(value) for value in column.cast(pa.large_binary()).to_pylist()]
+
+
+def _text_or_bytes(value: bytes | None) -> str | bytes | None:
+    try:
+        return value if value is None else value.decode()
+    except UnicodeDecodeError:
+        return value
+
+
+def _shown(value: Any) -> Any:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def extract(html: bytes | str, url: str, latest: date) -> dict[str, Any]:

@@ -137,12 +137,14 @@ def markdown(blocks: Iterable[ContentBlock]) -> str:
                 rest += " " * len(marker)
         if lines:
             inner = block.within[common - 1] if common else None
-            begins = len(block.within) > common and block.within[common].kind is ContainerKind.ITEM
-            tight = inner is not None and inner.kind is ContainerKind.LIST and begins and not new_list
+            begins, follows = (one[common : common + 1] for one in (block.within, last))
+            in_items = all(one and one[0].kind is ContainerKind.ITEM for one in (begins, follows))
+            tight = inner is not None and inner.kind is ContainerKind.LIST and in_items and not new_list
             if not tight:
                 lines.append(_prefix(block.within[:common]).rstrip())
         lines.append(f"{first}{content[0]}".rstrip())
-        lines += [f"{rest}{line}".rstrip() for line in content[1:]]
+        verbatim = block.kind is BlockKind.CODE
+        lines += [f"{rest}{line}" if verbatim and line else f"{rest}{line}".rstrip() for line in content[1:]]
         last = block.within
         for depth in [depth for depth in ended if depth >= len(last)]:
             del ended[depth]
