@@ -187,6 +187,41 @@ def test_a_broken_invariant_is_found() -> None:
         stand.turn()
 
 
+def test_servers_take_turns_with_the_browser() -> None:
+    """However many pages of one server wait for it, those of another one wait for a page of each other server."""
+    stand = Stand(delay=0.0)
+    servers = {0: stand.server}
+    for number, name in ((1, "b"), (2, "c")):
+        origin, habits = f"https://{name}.example", RedirectHabits.load("")
+        servers[number] = Server(number, origin, stand.server.robots, ValidatorTrust(), habits, SiteOptions(), 0, 0)
+        stand.tell(m.ServerNeeded(servers[number]))
+    for server in servers.values():
+        server.render = "always"
+    loads: list[m.PageVisit] = []
+
+    def arrives(page: int, server: int) -> None:
+        stand.tell(m.PagesChosen([(page, servers[server], False)], [0.5], 1))
+        stand.turn()
+        (sent,) = stand.tell(
+            m.RowRead(page, PageRow(f"{servers[server].origin}/{page}", server, 1, 0, unvisited(page))), NOW
+        )
+        loads.extend(
+            it.visit for it in stand.answer(sent.thing, content_type="text/html") if isinstance(it, m.RenderPage)
+        )
+
+    for page in range(6):
+        arrives(page, 0)
+    arrives(6, 1)
+    arrives(7, 1)
+    arrives(8, 2)
+    assert stand.machine.rendering == 9
+    for number in range(9):
+        done = stand.tell(m.PageRendered(loads[number], None))
+        loads += [it.visit for it in done if isinstance(it, m.RenderPage)]
+    assert [visit.page for visit in loads] == [0, 1, 6, 8, 2, 7, 3, 4, 5]
+    assert stand.machine.rendering == 0
+
+
 def test_every_phase_has_a_way_out_and_can_be_reached() -> None:
     for kind, steps in m.TRANSITIONS.items():
         starts: set[Any] = {start for start, _ in steps}

@@ -1065,7 +1065,8 @@ class VisitMachine:
         self._asked = 0
         """Things that something outside works on: requests, readers, the browser, logins."""
         self._work: dict[int, _Work] = {}
-        self._to_render: deque[PageVisit] = deque()
+        self._to_render: dict[int, deque[PageVisit]] = {}
+        """Pages that wait for the browser by server, the one whose turn is next first."""
         self._rendering: PageVisit | None = None
         self._demands: dict[int, list[int]] = {}
         """Requests of the page in the browser, by the number of the requisite that they wait for."""
@@ -1102,7 +1103,7 @@ class VisitMachine:
     @property
     def rendering(self) -> int:
         """Pages that wait for the browser or are in it."""
-        return len(self._to_render) + (self._rendering is not None)
+        return sum(map(len, self._to_render.values())) + (self._rendering is not None)
 
     def over(self, now: float) -> bool:
         """Whether the run ends because the awaited pages have an outcome."""
@@ -1466,7 +1467,7 @@ class VisitMachine:
         visit.answer, visit.payload = answer, payload
         if server.browses and _is_html(answer):
             self._move(visit, Phase.RENDERING)
-            self._to_render.append(visit)
+            self._to_render.setdefault(visit.server, deque()).append(visit)
             self._render_next()
         else:
             self._parse(visit)
@@ -1531,10 +1532,16 @@ class VisitMachine:
     # -- the browser and the readers -----------------------------------------------------------------------------
 
     def _render_next(self) -> None:
-        """Let the browser load the next page; those before it that need not be loaded any more are parsed at once."""
+        """Let the browser load the next page; those before it that need not be loaded any more are parsed at once.
+
+        Servers take turns: one with many pages, or slow ones, delays others by a page each.
+        """
         while self._to_render and self._rendering is None:
-            visit = self._to_render.popleft()
-            server = self._work[visit.server].server
+            number = next(iter(self._to_render))
+            waiting = self._to_render.pop(number)
+            visit, server = waiting.popleft(), self._work[number].server
+            if waiting:
+                self._to_render[number] = waiting
             if server.browses:
                 self._rendering = visit
                 self._actions.append(RenderPage(visit, server.screenshots != "never"))
