@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recrawl.choose.budget.allowance import Allowance
 from recrawl.cluster.layout import Layout, create_cluster, layout_of
 from recrawl.cluster.search_server import SearchServer, address_name
 from recrawl.cluster.searching import search_shards
@@ -276,6 +277,29 @@ def without_times(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     left_out = {"id", "found", "last_visit", "last_change", "at", "time", "size", "robots_read", "sitemap_read"}
     found = [{name: it for name, it in row.items() if name not in left_out} for row in rows]
     return sorted(found, key=repr)
+
+
+def test_the_limits_of_a_cycle_are_those_of_all_shards(
+    gathered: tuple[GatheredStore, list[PostgresStore]],
+) -> None:
+    whole, shards = gathered
+    first, second = (store.cycles.newest(1)[0].id for store in shards)
+    assert first == second
+    limits = [
+        Allowance(bytes=5e6, site_most=7, most={0: 3, 2: 4}, held={1: (5, 6)}),
+        Allowance(bytes=3e6, site_most=7, held={0: (1, 2), 4: (3, 4)}),
+    ]
+    for store, own in zip(shards, limits, strict=True):
+        store.cycles.set_limits(first, own.text())
+    together = Allowance(
+        bytes=8e6, site_most=7, most={0: 3, 2 * SHARDS: 4}, held={SHARDS: (5, 6), 1: (1, 2), 4 * SHARDS + 1: (3, 4)}
+    )
+    assert Allowance.of(whole.cycles.newest(1)[0].limits or "") == together
+    shards[1].cycles.set_limits(first, "")
+    alone = Allowance.of(whole.cycles.newest(1)[0].limits or "")
+    assert alone == Allowance(bytes=5e6, site_most=7, most={0: 3, 2 * SHARDS: 4}, held={SHARDS: (5, 6)})
+    shards[0].cycles.set_limits(first, "")
+    assert whole.cycles.newest(1)[0].limits == ""
 
 
 def test_a_cluster_is_read_as_one_repository(crawled: Crawled) -> None:

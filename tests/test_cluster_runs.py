@@ -327,3 +327,28 @@ def test_a_clock_that_is_set_does_not_pace_requests(
         times = [asked.at for asked in site.log]
     assert len(times) >= 5
     assert min(after - before for before, after in pairwise(times)) >= 0.35
+
+
+def test_a_site_that_its_shard_holds_to_its_share_is_named(tmp_path: Path, new_cluster: NewCluster) -> None:
+    """One host was rewritten before each of many visits, the other one before some; both are of the same size."""
+    layout, repo = new_cluster(2), Repo(tmp_path / "cluster")
+    paths = ["/", *(f"/{n}" for n in range(1, 20))]
+    with Site({path: page(f"walrus {path}", *paths) for path in paths}) as site:
+        wild, calm = (site.url(host=host) for host in HOSTS)
+        clusters.configure(repo.folder, wild, calm)
+        with clusters.working(ClusterCoordinator(layout), *clusters.workers(layout, tmp_path / "work")):
+            repo.crawl()
+            for shard, changes in ((1, "12"), (0, "3 + id % 7")):
+                with closing(PostgresStore(postgres_target(layout.store_of(shard)))) as store:
+                    store.db.run(
+                        f"""UPDATE pages SET visits = 12, changes = {changes}, found = found - 100 * 86400,
+                        last_visit = last_visit - (5 + id % 5) * 86400, last_try = last_try - (5 + id % 5) * 86400,
+                        last_change = last_change - {5 if shard else 30} * 86400"""
+                    )
+            repo.json("cycle", "--policy", "round-robin", "--budget", 10)
+    held = repo.json("status")["spending"]["held"]
+    assert [row["site"] for row in held] == [wild.rstrip("/")]
+    assert held[0]["right"] == 5
+    assert "is held to its share" in repo.run("status").out
+    last = [repo.json("why", site.url(path, host=HOSTS[0]))["why"] for path in paths]
+    assert any("its site is held to its share" in sentence for sentences in last for sentence in sentences)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -191,6 +191,8 @@ def _follow(
         return recorded_visits(repository, policy, row, past)
 
     finished = run_cycle(policy, chooser, world, book, row.budget, row.seed, recorded, controls.stop)
+    if chooser.held:  # a shard knows this only after the cycle has begun
+        repository.store.cycles.set_limits(row.id, replace(allowance, held=chooser.held).text())
     if finished:
         fetch_requisites(live, incoming)
     if not finished or controls.stop():

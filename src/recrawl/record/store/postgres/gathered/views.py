@@ -104,7 +104,7 @@ def _made(db: PostgresConnection, schema: str) -> str:
 
 def _mark(db: PostgresConnection, schema: str, shards: int) -> str:
     """What the views depend on: this module's version of them, and the columns of the tables."""
-    text = f"2 {shards} {sorted(_columns(db, schema).items())}"
+    text = f"3 {shards} {sorted(_columns(db, schema).items())}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -176,13 +176,38 @@ def _union(schema: str, table: str, shards: int, columns: str = "*") -> str:
 
 
 def _cycles(schema: str, shards: int) -> str:
-    """A cycle of the whole has finished when the run has, and before runs are recorded when every shard has."""
+    """A cycle of the whole has finished when the run has, and before runs are recorded when every shard has.
+
+    Its limits are those of all shards: objects are by number of a site, and bytes were divided among the shards.
+    """
     first = f"first_visit * {shards} + {{shard}} AS first_visit"
-    names = f"id, kind, policy, budget, seed, started, finished, {first}, known, limits"
-    return f"""CREATE VIEW {views_schema(schema)}.cycles AS
+    views = views_schema(schema)
+    limits = f"{views}.numbered(limits, {{shard}}) AS limits"
+    names = f"id, kind, policy, budget, seed, started, finished, {first}, known, {limits}"
+    return f"""
+        CREATE FUNCTION {views}.numbered(limits text, shard bigint) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+            SELECT CASE WHEN coalesce(limits, '') = '' THEN limits ELSE (
+                SELECT jsonb_object_agg(name, CASE WHEN jsonb_typeof(value) <> 'object' THEN value ELSE (
+                    SELECT coalesce(jsonb_object_agg((site::bigint * {shards} + shard)::text, visits), '{{}}')
+                    FROM jsonb_each(value) o (site, visits)) END)::text
+                FROM jsonb_each(limits::jsonb) l (name, value)) END $$;
+        CREATE FUNCTION {views}.joined(texts text[]) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+            WITH parts AS (SELECT name, value FROM unnest(texts) t, jsonb_each(nullif(t, '')::jsonb) l (name, value)),
+            whole AS (
+                SELECT name, jsonb_object_agg(site, visits) AS value
+                FROM parts, jsonb_each(CASE WHEN jsonb_typeof(value) = 'object' THEN value END) o (site, visits)
+                GROUP BY name
+                UNION ALL
+                SELECT name, to_jsonb(CASE name WHEN 'bytes' THEN sum(value::numeric) ELSE max(value::numeric) END)
+                FROM (SELECT name, CASE WHEN jsonb_typeof(value) = 'number' THEN value END AS value FROM parts) n
+                WHERE value IS NOT NULL GROUP BY name)
+            SELECT coalesce((SELECT jsonb_object_agg(name, value)::text FROM whole),
+                            (SELECT max(t) FROM unnest(texts) t)) $$;
+        CREATE VIEW {views}.cycles AS
         SELECT id, min(kind) AS kind, min(policy) AS policy, max(budget) AS budget, min(seed) AS seed,
                min(started) AS started, CASE WHEN bool_and(finished IS NOT NULL) THEN max(finished) END AS finished,
-               min(first_visit) AS first_visit, sum(known)::bigint AS known, max(limits) AS limits
+               min(first_visit) AS first_visit, sum(known)::bigint AS known,
+               {views}.joined(array_agg(limits)) AS limits
         FROM ({_union(schema, "cycles", shards, names)}) c GROUP BY id"""
 
 
