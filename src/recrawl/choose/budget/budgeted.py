@@ -1,7 +1,8 @@
 """A policy kept within an allowance.
 
 Policies know no limits. Pages that do not fit are not visited, and the policy receives the outcome `SKIPPED` for them,
-or `HELD` if their site gets no more visits.
+or `HELD` if their site gets no more visits. `known` of the policy's book then loses all pages that may not be visited any
+more, so that a policy that looks there does not pick them one after the other.
 Two steps make sure that the budget is spent all the same:
 
     before the first visit   nothing was found yet, so the policy starts again with the refused pages removed from the
@@ -129,7 +130,8 @@ class Budgeted:
         self, book: Book, account: _Account, budget: int, rng: np.random.Generator
     ) -> Generator[Picks, Outcomes, bool]:
         """Run the policy once and wait for all of its visits; return whether any of its picks was not visited."""
-        choice, picks, refused = self._start(book, account.available, budget, rng)
+        choice, picks, view = self._start(book, account.available, budget, rng)
+        refused = view is not book
         chosen = np.zeros(len(book), bool)
         try:
             while picks is not None:
@@ -138,6 +140,8 @@ class Budgeted:
                 refused |= len(left_out) > 0 or not seen.visited.all()
                 if account.available.left <= 0:
                     break
+                if account.available.used_up(left_out).any():
+                    view.known &= account.available.open()
                 picks = choice.send(_with_refused(picks, seen.take(chosen[seen.pages]), left_out, account.available))
         except StopIteration:
             pass
@@ -167,8 +171,8 @@ class Budgeted:
 
     def _start(
         self, book: Book, balance: Balance, budget: int, rng: np.random.Generator
-    ) -> tuple[Choice, Picks | None, bool]:
-        """Start the policy, again while more of its first batch can fit; return also whether it was started again."""
+    ) -> tuple[Choice, Picks | None, Book]:
+        """Start the policy, again while more of its first batch can fit; return also the book that it sees."""
         view, best = book, -1
         for _ in range(_MAX_RESTARTS):
             choice = self._policy.cycle(view, budget, rng)
@@ -184,7 +188,7 @@ class Budgeted:
             known = book.known & balance.after(kept).open()
             known[kept] = True
             view = replace(book, known=known)
-        return choice, picks, best >= 0
+        return choice, picks, view
 
 
 class _Account:

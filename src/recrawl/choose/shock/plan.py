@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -43,6 +43,18 @@ WIDTH = 12
 Objective = Literal["changes", "freshness", "harmonic", "age", "links"]
 
 
+class State(NamedTuple):
+    """What was learned from earlier cycles, as of now."""
+
+    mixture: Mixture
+    signals: Signals
+
+    @classmethod
+    def of(cls, book: Book, *, poisson: bool, prior: bool) -> State:
+        """Load the state from the book's memory."""
+        return cls(Mixture.of(book, poisson=poisson, prior=prior), Signals.of(book))
+
+
 class ShockPlan:
     """The pages that a cycle may still visit, and their change probabilities, updated after every batch."""
 
@@ -57,18 +69,22 @@ class ShockPlan:
         prior: bool = True,
         pages: int = 0,
         weighted: bool = False,
+        state: State | None = None,
     ) -> None:
-        """Predict the open pages; `pages` is their number in all shards, `weighted` if weights or costs differ."""
+        """Predict the open pages; `pages` is their number in all shards, `weighted` if weights or costs differ.
+
+        `state` is what was loaded from the book already; the plan changes it.
+        """
         self.open = open_
         """One per page: whether it may still be visited."""
         self.left = int(np.count_nonzero(open_))
         self._share = self.left / max(pages, self.left, 1)
         """The share of the open pages of all shards that are here."""
-        self.mixture = Mixture.of(book, poisson=poisson, prior=prior)
+        self.mixture, self._signals = state or State.of(book, poisson=poisson, prior=prior)
         self.change_model, groups = self.mixture.change_model, self.mixture.change_model.shocks.groups
         self.probability = np.zeros(len(book), np.float32)
         """One per page: that it has changed since its last visit."""
-        self._book, self._objective, self._signals = book, objective, Signals.of(book)
+        self._book, self._objective = book, objective
         self._weight, self._cost = scalar_if_constant(book.weight), scalar_if_constant(book.cost)
         self._weighted = weighted or not (isinstance(self._weight, float) and isinstance(self._cost, float))
         self._drawn_rates: Float32s | None = None
@@ -218,10 +234,10 @@ class ShockPlan:
         self._under_way[pages] = True
 
     def _close_sites(self, held: Pages) -> None:
-        """Close all pages of the sites of these pages, which get no more visits in this cycle."""
+        """Close all pages of the sites of these pages, and all others that may not be visited any more."""
         site = np.zeros(self._book.sites, bool)
         site[self._book.site[held]] = True
-        closed = self.open & site[self._book.site]
+        closed = self.open & (site[self._book.site] | ~self._book.known)
         self.left -= int(np.count_nonzero(closed))
         self.open &= ~closed
         self._rank[closed] = CLOSED

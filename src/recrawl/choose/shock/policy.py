@@ -12,7 +12,7 @@ from recrawl.book import Book
 from recrawl.choose.protocol import Choice
 from recrawl.choose.shards.rounds import one_shard
 from recrawl.choose.shards.splitting import Stage
-from recrawl.choose.shock.plan import Objective, ShockPlan, last_visits, observe_signals
+from recrawl.choose.shock.plan import Objective, ShockPlan, State, last_visits, observe_signals
 from recrawl.choose.shock.shard import BATCH, NEW, OVERDUE, PROBES, ShockShard
 from recrawl.columns import Flags, Floats
 from recrawl.errors import UsageError
@@ -117,6 +117,8 @@ class Shock:
         self.experts = experts
         self.prior = prior
         self._poisson = experts == "alone"
+        self._loaded: tuple[Book, float, State] | None = None
+        """What was loaded to estimate change probabilities, of which book and time: a cycle may begin with it."""
 
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
         """Yield pages never downloaded, pages that waited too long, one page of sites due for a probe, then batches."""
@@ -144,15 +146,27 @@ class Shock:
             prior=self.prior,
             pages=pages,
             weighted=weighted,
+            state=self._take_loaded(book),
         )
+
+    def _take_loaded(self, book: Book) -> State | None:
+        """Return the state that was loaded from this book, as long as nothing was learned and no time has passed."""
+        loaded, self._loaded = self._loaded, None
+        if loaded is None:
+            return None
+        before, now, state = loaded
+        same = before.memory is book.memory and before.hints is book.hints and before.visits is book.visits
+        return state if same and now == book.now else None
 
     def change_probability(self, book: Book, pages: Pages) -> Floats:
         """Return the probability that each page has changed since its last visit, hints included."""
-        predicted = Mixture.of(book, poisson=self._poisson, prior=self.prior).predict(pages)
-        return np.asarray(Signals.of(book).predict(pages, predicted), np.float64)
+        state = State.of(book, poisson=self._poisson, prior=self.prior)
+        self._loaded = book, book.now, state
+        return np.asarray(state.signals.predict(pages, state.mixture.predict(pages)), np.float64)
 
     def learn(self, book: Book, seen: Outcomes, at: Floats) -> None:
         """Update the models with all visits of the cycle."""
+        self._loaded = None
         scored = self._score(book, *compared_visits(book, seen))
         Mixture.of(book, poisson=self._poisson, prior=self.prior).learn(seen, at, scored)
         visited = last_visits(book)

@@ -36,7 +36,7 @@ def _last_hits(book: Book) -> Floats:
 
 
 def with_evidence(book: Book, total: Floats) -> Book:
-    """Return the book with the evidence of all shards in its memory; the same numbers if there is one shard.
+    """Return the book with the evidence of all shards in its memory; the book itself if there is one shard.
 
     >>> book = Book.blank(1)
     >>> book.memory |= {"shock.hits": np.array([5.0, 1.0]), "shock.by_site.tries": np.array([[7, 20]])}
@@ -44,6 +44,8 @@ def with_evidence(book: Book, total: Floats) -> Book:
     [21.0, 5.0]
     """
     others = total - evidence(book)
+    if not others.any():
+        return book
     shares, relations, weights = np.split(others, [2, len(others) - len(page_prior.WEIGHTS)])
     pooled = {
         HITS: total[:2] if shares.any() else hits(book.memory, book.share),
