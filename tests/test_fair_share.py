@@ -73,22 +73,14 @@ def test_two_sites_of_the_same_size_share_the_visits(seed: int) -> None:
     assert visits.sum() == 60 * BUDGET
 
 
-@pytest.mark.parametrize(
-    ("policy", "kept"),
-    [
-        ("greedy", 0.85),
-        ("change-frequency", 0.65),  # it gives most to the pages that change at every visit, and yields half
-        ("optimal-age", 0.85),
-        ("round-robin", 0.85),
-        ("adaptive-sampling", 0.85),
-    ],
-)
-def test_under_every_policy_an_honest_site_keeps_its_part(policy: str, kept: float) -> None:
+@pytest.mark.parametrize("policy", ["greedy", "change-frequency", "optimal-age", "round-robin", "adaptive-sampling"])
+def test_under_every_policy_an_honest_site_keeps_its_part(policy: str) -> None:
     alone = honest(60)
     beside = with_adversary(alone, "rewriting")
     record = ran(beside, "auto", policy=policy)
     own = ran(alone, "auto", budget=BUDGET // 2, policy=policy).site_found[0]
-    assert record.site_found[0] >= kept * own
+    assert record.site_found[0] >= 0.95 * own
+    assert record.site_visits[0] >= 0.45 * record.site_visits.sum()
     assert record.visits.sum() == 60 * BUDGET
 
 

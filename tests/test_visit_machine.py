@@ -199,18 +199,18 @@ def test_servers_take_turns_with_the_browser() -> None:
         server.render = "always"
     loads: list[m.PageVisit] = []
 
-    def arrives(page: int, server: int) -> None:
-        stand.tell(m.PagesChosen([(page, servers[server], False)], [0.5], 1))
+    def arrives(number: int, server: int) -> None:
+        stand.tell(m.PagesChosen([(number, servers[server], False)], [0.5], 1))
         stand.turn()
         (sent,) = stand.tell(
-            m.RowRead(page, PageRow(f"{servers[server].origin}/{page}", server, 1, 0, unvisited(page))), NOW
+            m.RowRead(number, PageRow(f"{servers[server].origin}/{number}", server, 1, 0, unvisited(number))), NOW
         )
         loads.extend(
             it.visit for it in stand.answer(sent.thing, content_type="text/html") if isinstance(it, m.RenderPage)
         )
 
-    for page in range(6):
-        arrives(page, 0)
+    for number in range(6):
+        arrives(number, 0)
     arrives(6, 1)
     arrives(7, 1)
     arrives(8, 2)

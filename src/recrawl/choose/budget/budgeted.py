@@ -1,8 +1,9 @@
 """A policy kept within an allowance.
 
 Policies know no limits. Pages that do not fit are not visited, and the policy receives the outcome `SKIPPED` for them,
-or `HELD` if their site gets no more visits. `known` of the policy's book then loses all pages that may not be visited any
-more, so that a policy that looks there does not pick them one after the other.
+or `HELD` if their site gets no more visits. `known` of the policy's book then loses all pages that may not be visited
+any more, so that a policy that looks there does not pick them one after the other.
+
 Two steps make sure that the budget is spent all the same:
 
     before the first visit   nothing was found yet, so the policy starts again with the refused pages removed from the

@@ -38,10 +38,10 @@ USEFUL = 0.8
 NOVEL = 30 * DAY
 """The time after which a page counts as unchanged for long."""
 MOST = 2.0
-"""The most visits that a site claims, in parts of its right: it may make up for visits that others got, with pages that
-have waited for more than a whole round."""
+"""The most visits that a site claims, in parts of its right: one that has had less than its share of all visits so far
+may make up for it, with pages that have waited for more than a whole round."""
 YIELD = 0.5
-"""The most of its right that a site which would exceed it yields to such sites."""
+"""The most of its right that a site which would exceed it, and has had more than its share so far, yields to these."""
 FAVOURED = 2.0
 """A site that has had more than this many times its share of all visits was favoured."""
 FIRST = 10
@@ -170,7 +170,8 @@ def claims(
     right = share * (visits / max(of_all[0], 1e-300))
     taken = stands_for * _taken(of_all[3:], budget)[level]
     wished, gained = (by_site(column) for column in (taken, taken * probability))
-    favoured = made * of_all[0] > FAVOURED * share * of_all[2]
+    had = made * of_all[0] / np.maximum(share * of_all[2], 1e-300)
+    favoured = had > FAVOURED
     beyond = _beyond(wished, right, favoured)
     worth = _worth_beyond(book, pages, stands_for) * gained / np.maximum(wished, 1e-300)
     excess, of_excess = total(1, np.array([beyond.sum(), (beyond * worth).sum()]))
@@ -179,15 +180,17 @@ def claims(
     waited = book.now - book.last_try[pages] > _round(book, open_)
     late = useful * (waited & (book.visits[pages] > 0))
     useful, late, hoped = (by_site(column) for column in (useful, late, useful * probability))
-    claimed = np.minimum(np.where(beyond > 0, right, np.clip(late, right, MOST * right)), useful)
-    all_claimed, by_excessive = total(2, np.array([claimed.sum(), claimed[beyond > 0].sum()]))
+    late[(beyond > 0) | (had > 1)] = 0
+    claimed = np.minimum(np.clip(late, right, MOST * right), useful)
+    yields = (beyond > 0) & (had > 1)
+    all_claimed, by_excessive = total(2, np.array([claimed.sum(), claimed[yields].sum()]))
     if excess < 1 or budget >= of_all[1]:
         return Claims(right, wished, nothing, np.zeros(sites), visits)
     over, others = max(0.0, all_claimed - visits), all_claimed - by_excessive
-    # Those who exceed their right yield a part of it to those who have waited for theirs.
+    # Those who exceed their right and were favoured so far yield a part of it to those who have waited for theirs.
     kept = max(1 - YIELD, 1 - over / max(by_excessive, 1e-300))
-    claimed[beyond > 0] *= kept
-    claimed[beyond <= 0] *= min(1.0, (visits - kept * by_excessive) / max(others, 1e-300))
+    claimed[yields] *= kept
+    claimed[~yields] *= min(1.0, (visits - kept * by_excessive) / max(others, 1e-300))
     reserved = _whole(claimed, np.random.default_rng([int(book.now), budget]))
     hope = hoped / np.maximum(useful, 1e-300)
     elsewhere = max(0.0, min(all_claimed, visits) - float(claimed.sum()))
