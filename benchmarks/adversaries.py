@@ -1,12 +1,16 @@
 """What honest sites keep beside one that takes what belongs to the others, and what fair shares cost without one.
 
     python -m benchmarks.adversaries beside [ARCHIVE...] [--kind K] [--policy P] [--seeds 3]
+    python -m benchmarks.adversaries live [--kind K] [--seeds 3] [--days 30]
     python -m benchmarks.adversaries honest ARCHIVE... [--samples 10] [--seeds 2] [--change content]
     python -m benchmarks.adversaries scale [--pages 1000000] [--sites 100000]
 
 `beside` puts an adversary of each kind beside the sites of the archives, or beside one generated site of 150 pages that
 change every 2 to 11 days. It has as many pages as they have together. Finds, freshness and age of the honest pages are
 compared with those that the same pages have alone, with the part of the budget that is theirs by their number of pages.
+
+`live` is the same with the real crawler: an honest site of 150 pages and another one, both on this machine, crawled
+over days of a clock that is put forward.
 
 `honest` compares the finds under fair shares (`auto`) with those without (1): for all archives together, or for samples
 of so many sites.
@@ -26,11 +30,15 @@ import json
 import resource
 import subprocess
 import sys
+import tempfile
 import time
+from datetime import UTC, datetime
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.world import Asked, Reply, Repo, Site, page
 
 from benchmarks.default_policy import BUDGETS
 from benchmarks.opinion import part
@@ -137,6 +145,91 @@ def _rounded(row: dict[str, Any]) -> dict[str, Any]:
     return {key: round(value, 4) for key, value in row.items()}
 
 
+# -- live -----------------------------------------------------------------------------------------------------------
+
+LIVE = ("rewriting", "sitemap", "feed", "last-modified")
+"""What the other site does: it rewrites every page for every visit, and says so nowhere, in a sitemap or in a feed; or
+it changes nothing and has a new Last-Modified for every visit."""
+
+
+def live(asked: argparse.Namespace) -> None:
+    """The real crawler beside such a site, over so many days of a clock that is put forward."""
+    kinds = asked.kind or LIVE
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for seed in range(1, asked.seeds + 1):
+        alone = lived("", seed, asked)
+        for kind in kinds:
+            both = lived(kind, seed, asked)
+            row = {
+                "visits": both["honest"] / max(both["visits"], 1),
+                "finds kept": both["finds"] / max(alone["finds"], 1),
+                "held": float(both["held"]),
+            }
+            rows.setdefault(kind, []).append(row)
+            told(live=kind, seed=seed, alone=alone, both=both, **_rounded(row))
+    for kind, some in rows.items():
+        told(live=kind, seeds=len(some), **{key: str(interval([row[key] for row in some])) for key in some[0]})
+
+
+def lived(kind: str, seed: int, asked: argparse.Namespace) -> dict[str, int]:
+    """Visits and finds of an honest site; without a kind alone, with half of the budget."""
+    rng, days, budget = np.random.default_rng(seed), asked.days, max(2, round(asked.budget * 2 * PAGES))
+    paths = ["/", *(f"/{number}" for number in range(1, PAGES))]
+    pause, begin = rng.uniform(2, 11, PAGES), rng.random(PAGES)
+    numbers, calls = {path: number for number, path in enumerate(paths)}, itertools.count()
+    with tempfile.TemporaryDirectory() as folder, Site() as honest, Site() as wild:
+        repo = Repo.create(Path(folder) / "repo")
+
+        def calm(request: Asked) -> bytes | Reply | None:
+            number = numbers.get(request.path)
+            if number is None:
+                return None
+            edition = int(repo.ahead / DAY / pause[number] + begin[number])
+            return page(words(f"{number}x{edition}"), *paths)
+
+        def hostile(request: Asked) -> bytes | Reply | None:
+            number, stamp = numbers.get(request.path), format_datetime(datetime.fromtimestamp(repo.now(), UTC), True)
+            if number is None:
+                return listing(kind, request.path, wild, paths, repo.now(), stamp)
+            text = words(f"{number}x" if kind == "last-modified" else f"{number}x{next(calls)}")
+            body = page(text, *paths)
+            if kind == "feed":
+                body = b"<link rel=alternate type='application/rss+xml' href='/feed.xml'>" + body
+            return Reply(body, modified=stamp if kind == "last-modified" else "")
+
+        honest.every, wild.every = calm, hostile
+        sites = (honest, wild) if kind else (honest,)
+        for site in sites:
+            repo.crawl(site.url())
+            site.forget()
+        changed = held = 0
+        for _ in range(days):
+            repo.later(days=1)
+            repo.cycle(budget if kind else budget // 2)
+            spending = repo.json("status")["spending"]
+            held += any(row["site"] == wild.url().rstrip("/") for row in spending["held"])
+            changed += sum(row["updates"] for row in spending["sites"] if row["site"] == honest.url().rstrip("/"))
+        visits = [sum(request.path in numbers for request in site.log) for site in (honest, wild)]
+    return {"honest": visits[0], "visits": sum(visits), "finds": changed, "held": held}
+
+
+def words(name: str) -> str:
+    return " ".join(f"word{name}x{part}" for part in range(40))
+
+
+def listing(kind: str, path: str, site: Site, paths: list[str], now: float, stamp: str) -> Reply | None:
+    """A sitemap or a feed that says that all pages have changed just now."""
+    urls = [site.url(one) for one in paths]
+    if kind == "sitemap" and path == "/sitemap.xml":
+        at = datetime.fromtimestamp(now, UTC).isoformat()
+        rows = "".join(f"<url><loc>{url}</loc><lastmod>{at}</lastmod></url>" for url in urls)
+        return Reply(f"<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>{rows}</urlset>".encode())
+    if kind == "feed" and path == "/feed.xml":
+        rows = "".join(f"<item><link>{url}</link><guid>{url}</guid><pubDate>{stamp}</pubDate></item>" for url in urls)
+        return Reply(f"<rss version='2.0'><channel>{rows}</channel></rss>".encode(), kind="application/rss+xml")
+    return None
+
+
 # -- without one -----------------------------------------------------------------------------------------------------
 
 
@@ -228,9 +321,9 @@ def scale(asked: argparse.Namespace) -> None:
 
 def main() -> None:
     ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ask.add_argument("what", choices=("beside", "honest", "scale", "planned"))
+    ask.add_argument("what", choices=("beside", "live", "honest", "scale", "planned"))
     ask.add_argument("archives", nargs="*", type=Path)
-    ask.add_argument("--kind", action="append", choices=ADVERSARIES, help="repeatable; all by default")
+    ask.add_argument("--kind", action="append", choices=(*ADVERSARIES, *LIVE[1:]), help="repeatable; all by default")
     ask.add_argument("--policy", action="append", help="repeatable; all: every policy that can run; shock by default")
     ask.add_argument("--without", action="store_true", help="`beside`: measure also without shares")
     ask.add_argument("--seeds", type=int, default=3)
@@ -249,7 +342,7 @@ def main() -> None:
     if asked.what == "planned":
         told(**planned(asked.pages, asked.sites, fair=not asked.without))
         return
-    {"beside": beside, "honest": honest, "scale": scale}[asked.what](asked)
+    {"beside": beside, "live": live, "honest": honest, "scale": scale}[asked.what](asked)
 
 
 if __name__ == "__main__":

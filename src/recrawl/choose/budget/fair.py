@@ -37,6 +37,8 @@ USEFUL = 0.8
 """The finds of a useful visit, in parts of what visits beyond other sites' rights are worth."""
 NOVEL = 30 * DAY
 """The time after which a page counts as unchanged for long."""
+LEAST = 0.5
+"""What a find beyond a site's right is worth at least, however often the page and the site have changed."""
 MOST = 2.0
 """The most visits that a site claims, in parts of its right: one that has had less than its share of all visits so far
 may make up for it, with pages that have waited for more than a whole round."""
@@ -140,7 +142,7 @@ def claims(
     >>> from recrawl.choose.papers.round_robin import RoundRobin
     >>> book = Book.blank(40, now=100 * DAY)
     >>> book.site[20:] = 1
-    >>> book.visits[:], book.last_change[:], book.last_visit[:] = 10, 99 * DAY, 99 * DAY
+    >>> book.visits[:], book.last_change[:], book.last_visit[:] = 10, 93 * DAY, 93 * DAY
     >>> book.last_try[:] = book.last_visit
     >>> book.changes[:20], book.changes[20:], book.last_change[20:] = 10, 6, 60 * DAY
     >>> found = claims(book, 10, RoundRobin())
@@ -169,12 +171,12 @@ def claims(
     visits = min(budget, int(of_all[1]))
     right = share * (visits / max(of_all[0], 1e-300))
     taken = stands_for * _taken(of_all[3:], budget)[level]
-    wished, gained = (by_site(column) for column in (taken, taken * probability))
+    worth = probability * _novelty(book, pages, stands_for)
+    wished, gained = (by_site(column) for column in (taken, taken * worth))
     had = made * of_all[0] / np.maximum(share * of_all[2], 1e-300)
     favoured = had > FAVOURED
     beyond = _beyond(wished, right, favoured)
-    worth = _worth_beyond(book, pages, stands_for) * gained / np.maximum(wished, 1e-300)
-    excess, of_excess = total(1, np.array([beyond.sum(), (beyond * worth).sum()]))
+    excess, of_excess = total(1, np.array([beyond.sum(), (beyond * gained / np.maximum(wished, 1e-300)).sum()]))
     enough = USEFUL * of_excess / max(excess, 1e-300)
     useful = np.where(probability >= enough, stands_for, 0.0)
     waited = book.now - book.last_try[pages] > _round(book, open_)
@@ -244,18 +246,23 @@ def _taken(counts: Floats, budget: int) -> Floats:
     return taken
 
 
-def _worth_beyond(book: Book, pages: Pages, stands_for: Floats) -> Floats:
-    """Return, per site, what a find beyond its right is worth: 1 if half of its pages are as they were long ago.
+def _novelty(book: Book, pages: Pages, stands_for: Floats) -> Floats:
+    """Return, per page, what a find beyond its site's right is worth.
 
-    >>> book = Book.blank(4, now=100 * DAY)
-    >>> book.site[:], book.visits[:], book.last_change[:] = [0, 0, 1, 1], 2, [10 * DAY, 97 * DAY, 97 * DAY, 97 * DAY]
-    >>> _worth_beyond(book, np.arange(4), np.ones(4)).round(2).tolist()
-    [1.0, 0.2]
+    It is worth 1 if the page has not changed for long, or if half of the site's pages have not, and never less than
+    `LEAST`.
+
+    >>> book = Book.blank(5, now=100 * DAY)
+    >>> book.site[:], book.visits[:] = [0, 0, 1, 1, 1], 2
+    >>> book.last_change[:] = np.array([10, 97, 97, 97, 76]) * DAY
+    >>> _novelty(book, np.arange(5), np.ones(5)).round(2).tolist()
+    [1.0, 1.0, 0.67, 0.67, 0.8]
     """
     site, seen = book.site[pages], book.visits[pages] > 0
     same = np.where(seen, np.clip((book.now - book.last_change[pages]) / NOVEL, 0.0, 1.0), 0.0)
     total, pages_of = (np.bincount(site, column, book.sites) for column in (same * stands_for, stands_for))
-    return np.asarray(np.minimum(2 * total / np.maximum(pages_of, 1e-300), 1.0))
+    of_site = 2 * total / np.maximum(pages_of, 1e-300)
+    return np.asarray(np.clip(np.maximum(same, of_site[site]), LEAST, 1.0))
 
 
 def _round(book: Book, open_: Pages) -> float:
