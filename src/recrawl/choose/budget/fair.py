@@ -4,10 +4,10 @@ Every site has a right to a part of the budget: by its pages (by their importanc
 for each. What a site has no use for goes to the others, so that quiet sites cost nothing (water-filling).
 
 A policy picks by expected gain, and a site that rewrites its pages for every visit promises a find at each. So what a
-site takes beyond its right has diminishing returns: it is worth less the more of the site's pages have changed, or were
-found, within the last `NOVEL` days. A visit is of use to a site that is within its right if it finds at least
-`USEFUL` times what visits beyond others' rights are worth on average. So a site whose pages seldom change yields
-to one that was rebuilt today, but not to one that is rewritten day after day.
+site takes beyond its right has diminishing returns: a find is worth less if the page has changed, or was found, within
+the last `NOVEL` days, and the less the more of the site's pages have. A visit is of use to a site that is within its
+right if it finds at least `USEFUL` times what visits beyond others' rights are worth on average. So a site whose pages
+seldom change yields to one that was rebuilt today, but not to one that is rewritten day after day.
 
 Without a site that would exceed its right there is nothing to protect, and nothing is reserved. A claim is lost as soon
 as the visits of the cycle find less than it promised (see `allowance`).
@@ -37,8 +37,6 @@ USEFUL = 0.8
 """The finds of a useful visit, in parts of what visits beyond other sites' rights are worth."""
 NOVEL = 30 * DAY
 """The time after which a page counts as unchanged for long."""
-LEAST = 0.5
-"""What a find beyond a site's right is worth at least, however often the page and the site have changed."""
 MOST = 2.0
 """The most visits that a site claims, in parts of its right: one that has had less than its share of all visits so far
 may make up for it, with pages that have waited for more than a whole round."""
@@ -142,7 +140,7 @@ def claims(
     >>> from recrawl.choose.papers.round_robin import RoundRobin
     >>> book = Book.blank(40, now=100 * DAY)
     >>> book.site[20:] = 1
-    >>> book.visits[:], book.last_change[:], book.last_visit[:] = 10, 93 * DAY, 93 * DAY
+    >>> book.visits[:], book.last_change[:], book.last_visit[:] = 10, 99 * DAY, 99 * DAY
     >>> book.last_try[:] = book.last_visit
     >>> book.changes[:20], book.changes[20:], book.last_change[20:] = 10, 6, 60 * DAY
     >>> found = claims(book, 10, RoundRobin())
@@ -249,8 +247,7 @@ def _taken(counts: Floats, budget: int) -> Floats:
 def _novelty(book: Book, pages: Pages, stands_for: Floats) -> Floats:
     """Return, per page, what a find beyond its site's right is worth.
 
-    It is worth 1 if the page has not changed for long, or if half of the site's pages have not, and never less than
-    `LEAST`.
+    It is worth 1 if the page has not changed for long, or if half of the site's pages have not.
 
     >>> book = Book.blank(5, now=100 * DAY)
     >>> book.site[:], book.visits[:] = [0, 0, 1, 1, 1], 2
@@ -262,7 +259,7 @@ def _novelty(book: Book, pages: Pages, stands_for: Floats) -> Floats:
     same = np.where(seen, np.clip((book.now - book.last_change[pages]) / NOVEL, 0.0, 1.0), 0.0)
     total, pages_of = (np.bincount(site, column, book.sites) for column in (same * stands_for, stands_for))
     of_site = 2 * total / np.maximum(pages_of, 1e-300)
-    return np.asarray(np.clip(np.maximum(same, of_site[site]), LEAST, 1.0))
+    return np.asarray(np.minimum(np.maximum(same, of_site[site]), 1.0))
 
 
 def _round(book: Book, open_: Pages) -> float:

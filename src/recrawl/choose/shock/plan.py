@@ -43,14 +43,14 @@ WIDTH = 12
 Objective = Literal["changes", "freshness", "harmonic", "age", "links"]
 
 
-class State(NamedTuple):
+class LoadedModels(NamedTuple):
     """What was learned from earlier cycles, as of now."""
 
     mixture: Mixture
     signals: Signals
 
     @classmethod
-    def of(cls, book: Book, *, poisson: bool, prior: bool) -> State:
+    def of(cls, book: Book, *, poisson: bool, prior: bool) -> LoadedModels:
         """Load the state from the book's memory."""
         return cls(Mixture.of(book, poisson=poisson, prior=prior), Signals.of(book))
 
@@ -69,7 +69,7 @@ class ShockPlan:
         prior: bool = True,
         pages: int = 0,
         weighted: bool = False,
-        state: State | None = None,
+        state: LoadedModels | None = None,
     ) -> None:
         """Predict the open pages; `pages` is their number in all shards, `weighted` if weights or costs differ.
 
@@ -80,7 +80,7 @@ class ShockPlan:
         self.left = int(np.count_nonzero(open_))
         self._share = self.left / max(pages, self.left, 1)
         """The share of the open pages of all shards that are here."""
-        self.mixture, self._signals = state or State.of(book, poisson=poisson, prior=prior)
+        self.mixture, self._signals = state or LoadedModels.of(book, poisson=poisson, prior=prior)
         self.change_model, groups = self.mixture.change_model, self.mixture.change_model.shocks.groups
         self.probability = np.zeros(len(book), np.float32)
         """One per page: that it has changed since its last visit."""

@@ -12,7 +12,7 @@ from recrawl.book import Book
 from recrawl.choose.protocol import Choice
 from recrawl.choose.shards.rounds import one_shard
 from recrawl.choose.shards.splitting import Stage
-from recrawl.choose.shock.plan import Objective, ShockPlan, State, last_visits, observe_signals
+from recrawl.choose.shock.plan import LoadedModels, Objective, ShockPlan, last_visits, observe_signals
 from recrawl.choose.shock.shard import BATCH, NEW, OVERDUE, PROBES, ShockShard
 from recrawl.columns import Flags, Floats
 from recrawl.errors import UsageError
@@ -117,7 +117,7 @@ class Shock:
         self.experts = experts
         self.prior = prior
         self._poisson = experts == "alone"
-        self._loaded: tuple[Book, float, State] | None = None
+        self._loaded: tuple[Book, float, LoadedModels] | None = None
         """What was loaded to estimate change probabilities, of which book and time: a cycle may begin with it."""
 
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
@@ -149,7 +149,7 @@ class Shock:
             state=self._take_loaded(book),
         )
 
-    def _take_loaded(self, book: Book) -> State | None:
+    def _take_loaded(self, book: Book) -> LoadedModels | None:
         """Return the state that was loaded from this book, as long as nothing was learned and no time has passed."""
         loaded, self._loaded = self._loaded, None
         if loaded is None:
@@ -160,7 +160,7 @@ class Shock:
 
     def change_probability(self, book: Book, pages: Pages) -> Floats:
         """Return the probability that each page has changed since its last visit, hints included."""
-        state = State.of(book, poisson=self._poisson, prior=self.prior)
+        state = LoadedModels.of(book, poisson=self._poisson, prior=self.prior)
         self._loaded = book, book.now, state
         return np.asarray(state.signals.predict(pages, state.mixture.predict(pages)), np.float64)
 
