@@ -4,7 +4,7 @@
 Commands parse options and print; the work is done by `recrawl.repository` and `recrawl.lab`.
 
 manage/      create a repository, say what it tracks, verify it: init, add, rm, config, access, import, export,
-             chunks, sink, check, move
+             chunks, sink, check, erase, move
 refresh/     visit pages: crawl, cycle, run, serve, demo
 read/        list what is stored: status, usage, sites, pages, changes, log, show, diff, search
 explain/     explain and estimate: why, anchor, noise, policies, plugins
@@ -71,6 +71,7 @@ VERBS: dict[str, str] = {
     "chunks": "Print changed chunks of pages for retrieval corpora.",
     "sink": "Deliver every change to another system.",
     "check": "Verify database, archive and index.",
+    "erase": "Erase pages, sites or old versions with all traces.",
     "move": "Move the facts to PostgreSQL or back.",
     "demo": "Crawl and refresh a small generated web.",
     "completion": "Print a script for shell completion.",
@@ -84,7 +85,7 @@ MORE = {
     "Why and when": ("why", "anchor", "noise", "policies"),
     "Settings": ("config", "access", "plugins", "completion"),
     "Other systems": ("import", "export", "chunks", "sink", "mcp"),
-    "Maintenance": ("usage", "check", "move", "cluster"),
+    "Maintenance": ("usage", "check", "erase", "move", "cluster"),
     "Try and compare": ("demo", "lab"),
 }
 """The commands that are not used daily, by what they are for."""
@@ -104,6 +105,7 @@ _FOLDERS = {
         "chunks",
         "sink",
         "check",
+        "erase",
         "move",
         "completion",
     ),

@@ -177,11 +177,20 @@ class ClusterRepository(MovableCluster):
         with closing(self.layout.open()) as cluster:
             return counts_of(cluster, report.cycle), divided.refused
 
-    def check(self, *, repair: bool = False, truth: bool = False, wait: bool = False) -> CheckReport:
+    def check(
+        self,
+        *,
+        repair: bool = False,
+        truth: bool = False,
+        erased: bool = False,
+        texts: Iterable[str] = (),
+        wait: bool = False,
+    ) -> CheckReport:
         """Verify database and archive of every shard; with `repair` its worker does it, and mends its index too."""
-        if truth:
+        if truth or erased or texts:
+            option = "--truth" if truth else "--erased"
             raise UsageError(
-                "--truth needs a repository of one machine: 'recrawl move --shards 0' makes one of a cluster"
+                f"{option} needs a repository of one machine: 'recrawl move --shards 0' makes one of a cluster"
             )
         from recrawl.cluster.commands.checking import check_shards, repaired_shards  # lazy: few commands check
 

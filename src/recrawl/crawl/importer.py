@@ -86,6 +86,8 @@ class Importer:
             if clean is None or first is None:
                 continue
             page, is_new = self._discovery.admit(clean, at=first.at, batch=self._recorder.batch)
+            if page < 0:
+                continue  # it was erased
             if is_new or (page not in done and self._never_visited(page)):
                 done.add(page)
                 self.tally.found += 1

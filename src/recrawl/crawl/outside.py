@@ -171,7 +171,7 @@ def _visit(live: LiveCrawl, row: CycleRow, batch: dict[str, Sequence[Answer]]) -
     for url, chain in batch.items():
         pages.append(live.discovery.admit(url, at=chain[0].at or row.started, batch=added)[0])
     live.record_pages(added)
-    chosen = np.array(pages, np.int64)
+    chosen = np.array([page for page in pages if page >= 0], np.int64)  # the others were erased
     live.visit(Picks(chosen, np.zeros(len(chosen)), "another program has visited it"))
     live.commit()
 

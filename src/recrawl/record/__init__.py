@@ -19,6 +19,9 @@ quotes           the part of a text that answers a query
 unindexable      pages that the index cannot have
 index_files      are the files of the index as they were written
 check            database, archive and index against each other, and repairs
+archive_rewriting  archive files without the records that are to go
+tombstones       what was erased and must not come back
+traces           URLs in bytes of any kind
 archive_check    an archive file record by record
 change_table     a table of changes in PostgreSQL, which a sink fills
 chunk_state      what a retrieval corpus has been told of the chunks of each page

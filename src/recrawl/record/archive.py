@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ from recrawl.record import warc
 from recrawl.record.blobs.cache import ARCHIVE, BlobCache
 from recrawl.record.packing.zstd_records import SUFFIX, ZstdPacker, dictionary, read_records
 
+_ERASED = re.compile(r"-e\d+-\d+\.warc\.")
+"""In the names of files that were written anew."""
 GZIP = "warc.gz"
 """The format of archive files by default."""
 _to_disk = getattr(os, "fdatasync", os.fsync)  # cheaper, but not on every system
@@ -75,6 +78,7 @@ class WarcArchive:
         for path in self.folder.glob("recrawl-*.warc.*"):
             if path.name not in self.names.values() and _number(path.name) > max(self.names, default=-1):
                 path.unlink()  # created, but never committed
+        self._remove_drafts(lengths)
         for file, name in self.names.items():
             if file not in self.stored and not self._found_stored(name, lengths[file]):
                 self._mend_file(self.folder / name, lengths[file])
@@ -86,6 +90,16 @@ class WarcArchive:
             self._sealed = self._cache is not None  # it may have been put before a crash
             if self._packer is not None and self.names[newest].endswith(SUFFIX):
                 self._packer.begin(dictionary(self.folder / self.names[newest])[0])
+
+    def _remove_drafts(self, lengths: dict[int, int]) -> None:
+        """Remove files that were to replace others (`archive_rewriting`) and were not committed."""
+        for path in self.folder.glob("recrawl-*.warc.*"):
+            known = self.names.get(_number(path.name), path.name)
+            sound = self.folder / known
+            if path.name == known or not _ERASED.search(path.name) or not sound.exists():
+                continue
+            if sound.stat().st_size >= lengths[_number(path.name)]:
+                path.unlink()
 
     def _found_stored(self, name: str, length: int) -> bool:
         """Whether a file that is not here was put before a crash, or by another machine, but not recorded."""

@@ -77,6 +77,21 @@ def members(path: Path, length: int, known: Iterable[tuple[int, int]] = ()) -> I
             place = end
 
 
+def raw_records(path: Path, length: int) -> Iterator[tuple[int, int, bytes | None]]:
+    """Start, end and bytes of every record in the first `length` bytes of a file; None for what is no record."""
+    if not length:
+        return
+    packing = _packing(path)
+    with path.open("rb") as file, mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ) as data:
+        place = packing.begin
+        while place < length:
+            record, end = _unpacked(data, place, packing)
+            if record is None:
+                end = _next_record(data, place + 1, packing)
+            yield place, end, record
+            place = end
+
+
 def _packing(path: Path) -> _Packing:
     if not path.name.endswith(SUFFIX):
         return _Packing(_GZIP, lambda: zlib.decompressobj(wbits=31), zlib.error)

@@ -62,6 +62,7 @@ class ChunkState:
         self._file = file
         try:
             self._db = sqlite3.connect(file or ":memory:", isolation_level=None, timeout=5.0)
+            self._db.execute("PRAGMA secure_delete = ON")  # pages may be erased
             self._db.execute("BEGIN IMMEDIATE")
             if not self._db.execute("SELECT 1 FROM sqlite_master").fetchone():
                 for statement in filter(str.strip, _SCHEMA.split(";")):

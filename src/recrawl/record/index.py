@@ -171,6 +171,13 @@ class Index:
             self._writer.delete_documents_by_term("page", page)
         self.pending += 1
 
+    def clear(self) -> None:
+        """Remove all pages; with the next `commit`, no file of the index has anything of them."""
+        self._open_writer()
+        with self._failures:
+            self._writer.delete_all_documents()
+        self.pending += 1
+
     def _open_writer(self) -> None:
         if self._writer is None:
             with self._failures:
@@ -209,6 +216,26 @@ class Index:
             for _, address in found.hits:
                 row = searcher.doc(address)
                 yield int(row.get_first("page") or 0), float(row.get_first("at") or 0)
+
+    def stored_texts(self) -> Iterator[bytes]:
+        """The addresses and titles that it has stored."""
+        with self._failures:
+            self._index.reload()
+            searcher = self._index.searcher()
+            found = searcher.search(tantivy.Query.all_query(), limit=max(1, int(searcher.num_docs)), count=False)
+            for _, address in found.hits:
+                row = searcher.doc(address)
+                yield b"\n".join(bytes(it) for name in ("address", "heading") for it in row.get_all(name))
+
+    def knows_words(self, text: str) -> bool:
+        """Whether all words of a text are among its words, those of documents that were deleted too."""
+        with self._failures:
+            self._index.reload()
+            searcher, words = self._index.searcher(), terms(text).split()
+            return bool(words) and all(
+                any(searcher.terms_with_prefix(field, word, limit=1) for field in ("url", "title", "text"))
+                for word in words
+            )
 
     def search(
         self,

@@ -28,7 +28,7 @@ import io
 import math
 import operator
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
@@ -153,6 +153,32 @@ def warcinfo(name: str, at: float, info: WarcInfo) -> bytes:
     block = "".join(f"{field}: {value}\r\n" for field, value in (*info, *fixed)).encode()
     fields = f"WARC-Filename: {name}\r\nContent-Type: application/warc-fields\r\n"
     return _record("warcinfo", record_id(name, at, "warcinfo"), warc_date(at), fields, block)
+
+
+def fields_of(record: bytes) -> dict[str, str]:
+    """The fields of a decompressed record."""
+    head = record.partition(b"\r\n\r\n")[0].decode("utf-8", "surrogatepass")
+    return dict(line.partition(": ")[::2] for line in head.split("\r\n")[1:])
+
+
+def with_fields(record: bytes, fields: Mapping[str, str | None]) -> bytes:
+    """A decompressed record with other values of these fields, compressed; None leaves a field out.
+
+    >>> record = b"WARC/1.1\\r\\nA: 1\\r\\nB: 2\\r\\n\\r\\nblock\\r\\n\\r\\n"
+    >>> _unpacked(with_fields(record, {"A": "3", "B": None}))
+    b'WARC/1.1\\r\\nA: 3\\r\\n\\r\\nblock\\r\\n\\r\\n'
+    """
+    head, _, rest = record.partition(b"\r\n\r\n")
+    lines = []
+    for line in head.decode("utf-8", "surrogatepass").split("\r\n"):
+        name = line.partition(": ")[0]
+        value = fields.get(name, "")
+        if name not in fields:
+            lines.append(line)
+        elif value is not None:
+            lines.append(f"{name}: {value}")
+    made = "\r\n".join([*lines, "", ""]).encode("utf-8", "surrogatepass") + rest
+    return gzip_member(made, small=len(made) <= _SMALL)
 
 
 def read_body(blob: bytes) -> tuple[int, Headers, bytes]:

@@ -18,6 +18,8 @@ running.py     what runs now, and how far it is
 status.py      totals and sites
 exchange.py    import
 checking.py    database, archive and index verified against each other, and repaired
+erasing.py     pages, sites and old versions taken out with all traces
+erased_check.py  every file read to prove that nothing is left of them
 truth.py       versions, changes and search verified against the WARC records alone
 outgoing.py    POST requests to webhooks and hubs, under the address rules
 sinks/         every change, delivered to other systems

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,8 @@ def check(
     *,
     repair: bool,
     truth: bool = False,
+    erased: bool = False,
+    texts: Sequence[str] = (),
     wait: Callable[[str], bool],
     tell: Notify,
     lease: Lease | None = None,
@@ -81,7 +83,7 @@ def check(
 ) -> CheckReport:
     """Check all parts against each other, with `truth` all against the archive; `repair` mends what can be mended.
 
-    Holds the lock meanwhile.
+    With `erased`, every file is read for what was erased, and for `texts`. Holds the lock meanwhile.
 
     The shard of a cluster is repaired under a lease. `go_on` is called now and then; it raises to end the check.
     """
@@ -101,6 +103,10 @@ def check(
                     from recrawl.repository.truth import check_truth  # lazy: loads the parser
 
                     check_truth(storage, options, findings, go_on)
+            if sound and (erased or texts):
+                from recrawl.repository.erased_check import check_erased  # lazy: few checks need it
+
+                check_erased(storage, findings, texts, go_on)
             if repair:
                 _repair(storage, values, options, findings, tell, lease)
     except DiskFull:  # no fault of the repository

@@ -152,6 +152,10 @@ def prepare(
         tell(open_repository.remote.problem)
     if open_repository.index_problem:
         tell(open_repository.index_problem.partition(":")[0] + "; rebuilding it")
+    if open_repository.store.meta.get("erasing", ""):
+        from recrawl.repository.erasing import finish  # lazy: few repositories are erased from
+
+        finish(open_repository, options)
     from recrawl.crawl.state.reindex import reindex  # lazy: loads what reads pages
 
     if indexed := reindex(open_repository, options):

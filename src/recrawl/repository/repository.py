@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -57,9 +57,11 @@ if TYPE_CHECKING:
     from recrawl.crawl.outside import Fetch, MadeVisit
     from recrawl.crawl.tally import RunCounts
     from recrawl.record.blobs.moves import MovedArchive
+    from recrawl.record.rows import Row
     from recrawl.record.store.moves import MovedStore
     from recrawl.repository.checking import CheckReport
     from recrawl.repository.delivery.parked import Parked
+    from recrawl.repository.erasing import Erasure
     from recrawl.repository.exchange import History
     from recrawl.repository.explain.noise import NumberedFilter, RemovedFilter
     from recrawl.repository.export.chunks import ChunkChange, ChunkExport, Cursor
@@ -690,13 +692,77 @@ class Repository(Reader):
 
         return parked.drop(self, name, numbers)
 
+    # -- erase -------------------------------------------------------------------------------------------------
+
+    def erase(
+        self,
+        *urls: str,
+        site: str = "",
+        matching: str = "",
+        before: When | None = None,
+        reason: str = "",
+        who: str = "",
+        forget: bool = False,
+        dry_run: bool = False,
+        wait: bool = False,
+        progress: Callable[[str, int, int], None] = lambda _what, _done, _all: None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Erasure:
+        """Erase pages (URLs), all of a site, or pages whose URL matches a regular expression; with all traces of them.
+
+        Versions, texts, screenshots, files that no other page needs, the index, records of the archive, alerts and what
+        waits for sinks go. With `before`, only versions that are older go, and the pages stay. Other pages keep their
+        links. The address is kept from coming back by a keyed digest, or with `forget` not even that: then an address
+        that was erased before may come back, too. `dry_run` tells what would go. `reason` and `who` are written to a
+        log, without the address. What a crash interrupts has not begun, or is finished by the next call that writes.
+
+        Sinks are told that pages are gone; until all are, `waiting` of the result names them, and addresses wait in the
+        outbox. Backups and exports elsewhere are not known here.
+        """
+        from recrawl.repository import erasing  # lazy: few commands erase
+
+        at = None if before is None else seconds(before, self.now())
+        erasing.check_possible(self.storage)
+        if dry_run:
+            chosen = erasing.select(self.storage, urls, site=site, matching=matching, before=at)
+            made = erasing.plan(self.storage, chosen)
+            return erasing.described(self.storage, self.settings, chosen, made, dry_run=True)
+        order = erasing.Order(reason, who, forget)
+        with self._writing("erase", self.options(), self.settings, wait=wait) as held:
+            chosen = erasing.select(held, urls, site=site, matching=matching, before=at)
+            done = erasing.erase(held, self.settings, self.options(), chosen, order, progress)
+        with self._writing("erase", self.options(), self.settings, wait=True) as held:
+            finished = erasing.finish(held, self.options(), progress)
+        if not finished:
+            self.deliver_all(stop=stop)
+            with self._writing("erase", self.options(), self.settings, wait=True) as held:
+                finished = erasing.finish(held, self.options(), progress)
+        return replace(done, finished=finished, waiting=erasing.waiting(self.storage))
+
+    def erasures(self) -> list[Row]:
+        """The log of what was erased: when, by whom, why, how much; no address."""
+        from recrawl.repository import erasing  # lazy: few commands erase
+
+        return erasing.log(self.storage)
+
     # -- verify ------------------------------------------------------------------------------------------------
 
-    def check(self, *, repair: bool = False, truth: bool = False, wait: bool = False) -> CheckReport:
+    def check(
+        self,
+        *,
+        repair: bool = False,
+        truth: bool = False,
+        erased: bool = False,
+        texts: Iterable[str] = (),
+        wait: bool = False,
+    ) -> CheckReport:
         """Verify database, archive and index against each other, and with `repair` mend what can be mended.
 
         With `truth`, every stored version is read again from its WARC record: texts, titles, changes and what a search
         finds are computed from the archive alone and compared.
+
+        With `erased`, every file is read, as it is and decompressed, to prove that nothing is left of addresses that
+        were erased, nor any of `texts`.
 
         Repairs rebuild the index, cut an archive file that lost its end after its last sound record, mark versions
         whose record is damaged as lost, and compute counters again. Holds the lock; see `CheckReport`.
@@ -706,7 +772,15 @@ class Repository(Reader):
         self.close()
         wait_for = patience(wait, self._notify)
         return checking.check(
-            self.folder, self.settings, self.options(), repair=repair, truth=truth, wait=wait_for, tell=self._notify
+            self.folder,
+            self.settings,
+            self.options(),
+            repair=repair,
+            truth=truth,
+            erased=erased,
+            texts=tuple(texts),
+            wait=wait_for,
+            tell=self._notify,
         )
 
     def move(
@@ -722,6 +796,8 @@ class Repository(Reader):
         self.close()
         with opening.service_lock(self.folder), Storage(self.folder) as held:
             held.lock("move", patience(wait, self._notify))
+            if held.store.meta.get("erasing", ""):
+                raise UsageError("an erasure is not finished: 'recrawl check --erased' says what it waits for")
             return move_store(self.folder, to, progress)
 
     def move_archive(

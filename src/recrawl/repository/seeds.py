@@ -19,6 +19,7 @@ from recrawl.errors import NotKnown, UnknownName, UsageError
 from recrawl.model import State
 from recrawl.record.rows import Batch
 from recrawl.record.storage import Storage
+from recrawl.record.tombstones import Tombstones
 from recrawl.repository.marks import interval
 from recrawl.repository.opening import options_of, settings_file
 from recrawl.repository.plugin_checks import check_plugins
@@ -121,9 +122,18 @@ def add_seeds(
 ) -> list[Addition]:
     """Store these seeds, and let the next run visit their pages if they are gone or have moved. Needs no lock."""
     after, added = with_seeds(before, list(urls), named, clear)
+    _check_erased(folder, [addition.seed.url for addition in added])
     write_seeds(settings_file(folder), after.seeds)
     _check_seeds(folder, [addition.seed for addition in added])
     return added
+
+
+def _check_erased(folder: Path, urls: Iterable[str]) -> None:
+    with Storage(folder) as storage:
+        tombstones = Tombstones(storage.store.meta)
+        for url in urls if tombstones else ():
+            if tombstones.covers(url, origin):
+                raise UsageError(f"{url} was erased: 'recrawl erase --forget {url}' lets it come back")
 
 
 def _check_seeds(folder: Path, added: Iterable[Seed]) -> None:

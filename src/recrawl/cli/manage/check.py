@@ -23,6 +23,12 @@ def command(
     truth: Annotated[
         bool, typer.Option("--truth", help="Read every stored version again, and compare all with the archive alone.")
     ] = False,
+    erased: Annotated[
+        bool, typer.Option("--erased", help="Read every file, to prove that nothing is left of what was erased.")
+    ] = False,
+    text: Annotated[
+        list[str] | None, typer.Option("--text", help="With --erased: a text that no file may have; repeatable.")
+    ] = None,
     wait: Wait = False,
     json: AsJson = False,
 ) -> None:
@@ -32,13 +38,14 @@ def command(
     archive file that lost its end is cut after its last sound record, versions whose record is damaged are marked as
     lost (the next visit downloads the page in full), and counters are computed again. What a crash leaves behind needs
     no repair: the next writing command sees to it. With --truth, texts, titles, changes and what a search finds are
-    computed from the WARC records alone and compared with what the database and the index say.
+    computed from the WARC records alone and compared with what the database and the index say. With --erased, every
+    file of the repository is read, as it is and decompressed, for addresses that were erased and for each --text.
     """
     from recrawl.repository.checking import unusable  # lazy: the help does without
 
     try:
         with repository(ctx) as repo:
-            report = repo.check(repair=repair, truth=truth, wait=wait)
+            report = repo.check(repair=repair, truth=truth, erased=erased, texts=text or (), wait=wait)
     except DiskFull:
         raise
     except StorageFailure as error:

@@ -63,7 +63,8 @@ class RequisiteRecorder:
         clean = absolute(url, url)
         if clean is None:
             return None
-        return self.row(self._registry.register([], [clean], 0, RequisiteLevel.ALL, self._recorder.batch)[0])
+        found = self._registry.register([], [clean], 0, RequisiteLevel.ALL, self._recorder.batch)
+        return self.row(found[0]) if found else None
 
     def row(self, number: int) -> RequisiteRow:
         """The row of a requisite."""

@@ -9,10 +9,11 @@ import numpy as np
 from recrawl.columns import DAY
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.messages import Reading
-from recrawl.discover.urls import key
+from recrawl.discover.urls import key, origin
 from recrawl.model import RequisiteLevel
 from recrawl.record.rows import Batch, OutgoingRequisite, RequisiteRow
 from recrawl.record.store import Store
+from recrawl.record.tombstones import Tombstones
 
 MAX_DEPTH = 6
 """Most stylesheets and redirects between a page and a requisite."""
@@ -30,6 +31,7 @@ class Registry:
         self._store = store
         self._options = options
         self._next = store.next_id("requisites")
+        self._tombstones = Tombstones(store.meta)
         self._known: dict[int, tuple[int, int]] = {}
         """Number and level, by URL key."""
         self._fresh: dict[int, RequisiteRow] = {}
@@ -101,6 +103,8 @@ class Registry:
             return []
         wanted = {key(url): (url, False) for url in (files if level >= RequisiteLevel.ALL else ())}
         wanted.update((key(url), (url, True)) for url in styles)
+        if self._tombstones:
+            wanted = {it: what for it, what in wanted.items() if not self._tombstones.covers(what[0], origin)}
         missing = [it for it in wanted if it not in self._known]
         if missing:
             self._make_room()

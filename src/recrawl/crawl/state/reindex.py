@@ -42,6 +42,20 @@ def reindex(repository: Storage, options: CrawlOptions, progress: Progress = lam
     return len(pages)
 
 
+def rebuild_index(repository: Storage, options: CrawlOptions, progress: Progress) -> None:
+    """Make the index anew from the archive, so that its files have nothing of what was deleted."""
+    if not options.index:
+        repository.drop_index()
+        return
+    try:
+        repository.index.clear()
+        index_pages(repository, options, repository.store.visits.pages_updated_since(-1), progress)
+        repository.commit_index(repository.store.next_id("visits") - 1)
+    except DamagedIndex:
+        repository.drop_index()
+        reindex(repository, options, progress)
+
+
 def index_pages(
     repository: Storage,
     options: CrawlOptions,

@@ -22,6 +22,7 @@ from recrawl.learn.structure.frontier_rank import FrontierRank
 from recrawl.model import State
 from recrawl.record.rows import Batch, NewPage, OutgoingLink
 from recrawl.record.store import Store
+from recrawl.record.tombstones import Tombstones
 
 _FOUND = int(State.FOUND)
 _ENDLESS = "endless-spaces"
@@ -68,6 +69,7 @@ class Discovery:
         self._parameters = KnownParameters(parameters)
         self._guard: TrapGuard | None = None
         self._known = known
+        self._tombstones = Tombstones(store.meta)
         self._next = self._first = store.next_id("pages")
         self._behind: dict[int, int] = {}
         self._folder_key = lru_cache(maxsize=1024)(addresses.key)
@@ -141,6 +143,9 @@ class Discovery:
         if not self._scopes.knows(origin):
             self._refuse(key, "other-site")
             return -1, False
+        if self.was_erased(url):
+            self._refuse(key, "erased")
+            return -1, False
         if self._ownership is not None and (owner := self._ownership.shard_of(url)) != self._ownership.shard:
             if self._scopes.refuses(url, depth) is None:
                 alias = self._scopes.aliases.get(site(url), "")
@@ -161,13 +166,20 @@ class Discovery:
         return self._make(url, key, server, parent=parent, depth=depth, at=at, batch=batch, listed=listed), True
 
     def admit(self, url: str, *, at: float, batch: Batch) -> tuple[int, bool]:
-        """The page of a URL that the user gave, and whether it is new; nothing is refused."""
+        """The page of a URL that the user gave, and whether it is new; nothing is refused but what was erased (-1)."""
         key = addresses.key(url)
         page = self._known.get(key)
         if page >= 0:
             return page, False
+        if self.was_erased(url):
+            self._refuse(key, "erased")
+            return -1, False
         server = self._servers.of(addresses.origin(url))
         return self._make(url, key, server, parent=-1, depth=0, at=at, batch=batch, listed=0), True
+
+    def was_erased(self, url: str) -> bool:
+        """Whether a URL was erased and is kept from coming back."""
+        return bool(self._tombstones) and bool(self._tombstones.covers(url, addresses.origin))
 
     def moved(self, page: int, target: int) -> None:
         """A new page was found by a redirect of another one: what led to the one leads to the other."""

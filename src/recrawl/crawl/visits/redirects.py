@@ -65,6 +65,8 @@ class Redirects:
             page, new = self._discovery.add(target, parent=visit.page, depth=visit.depth, at=what.at, batch=batch)
             if new:
                 self._discovery.moved(visit.page, page)
+        if page < 0 and self._discovery.was_erased(target):
+            return TargetKnown(visit, failure=Failure.REDIRECT_AWAY, detail="to an erased address")
         if page < 0:
             return TargetKnown(visit, failure=Failure.REDIRECT_AWAY, detail=f"to {target}")
         if self._leads_back(page, visit.page):

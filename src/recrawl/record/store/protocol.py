@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from recrawl.record.rows import Batch
 from recrawl.record.store.channels import HintTable, KeyProofTable, OutboxTable, PushTable, SubscriptionTable
@@ -15,6 +15,9 @@ from recrawl.record.store.reports import Listings, Reports, SummaryTable
 from recrawl.record.store.requisites import RequisiteTable
 from recrawl.record.store.site_tables import CycleTable, MetaTable, SiteTable, WarcTable
 from recrawl.record.store.tables import LinkTable, PageTable, ScreenshotTable, VersionTable, VisitTable
+
+if TYPE_CHECKING:
+    from recrawl.record.store.sql.tables.erasing import SqlErasing
 
 NumberedTable = Literal[
     "sites", "pages", "visits", "versions", "cycles", "requisites", "requisite_versions", "screenshots"
@@ -44,12 +47,16 @@ class Store(Protocol):
     reports: Reports
     listings: Listings
     checks: Checks
+    erasing: SqlErasing
 
     def lock(self, what: str, wait: Callable[[str], bool]) -> None:
         """Become the only writer of a store outside the folder, until `close`; `RepositoryBusy` if another one is.
 
         `wait` is called between attempts with the name of the holder; it returns False to give up.
         """
+
+    def compact(self) -> None:
+        """Write the file anew without what was deleted from it."""
 
     def fence(self, lease: Lease) -> None:
         """Write from now on only while this lease is not taken over; then `LeaseLost`, and nothing is written."""

@@ -21,6 +21,7 @@ from recrawl.repository.delivery.engine import AT_ONCE, CallReport, OutboxEntry,
 from recrawl.repository.delivery.law import Health, deliver_apart
 from recrawl.repository.outgoing import NotSent
 from recrawl.repository.reader import Reader
+from recrawl.repository.results.values import at
 from recrawl.repository.sinks.events import event_of, within, without_text
 from recrawl.repository.sinks.kinds import make_sink, max_body
 from recrawl.repository.sinks.protocol import MAX_CHARACTERS, Event, Sink
@@ -116,6 +117,10 @@ class SinkReceiver:
     def _change(self, repo: Reader, entry: OutboxEntry, limit: float) -> _Change | None:
         """The change of an entry; None if its visit is no longer there."""
         store = repo.storage.store
+        if entry.body.get("erased"):
+            body = entry.body
+            event = Event(body["visit"], self._source, body["url"], body["site"], at(body["at"]), body["outcome"])
+            return _Change(entry, event)
         row = store.listings.delivery(entry.body["visit"])
         if row is None:
             return None

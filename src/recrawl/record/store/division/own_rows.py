@@ -14,7 +14,7 @@ from recrawl.record.store.sql.copying import TOKEN, Block, CopiedTable, stretche
 from recrawl.record.store.sql.store import SqlStore
 from recrawl.record.store.sql.tables.marks import READ_UP_TO
 
-EVERYWHERE = ("aliases", "scopes", "site_scopes")
+EVERYWHERE = ("aliases", "scopes", "site_scopes", "tombstones")
 """Values that every shard has."""
 BY_ORIGIN = "rendering"
 BY_SITE = "shared-texts"

@@ -21,6 +21,7 @@ from recrawl.record.store.sql.base import Connection, Transaction, insert
 from recrawl.record.store.sql.checks import SqlChecks
 from recrawl.record.store.sql.listings import SqlListings
 from recrawl.record.store.sql.reports import SqlReports
+from recrawl.record.store.sql.tables.erasing import SqlErasing
 from recrawl.record.store.sql.tables.hints import SqlHints
 from recrawl.record.store.sql.tables.marks import SqlMarks
 from recrawl.record.store.sql.tables.outbox import SqlOutbox
@@ -85,6 +86,7 @@ class SqlStore(Store):
         self.reports: Reports = SqlReports(db)
         self.listings: Listings = SqlListings(db)
         self.checks: Checks = self._check_table(db)
+        self.erasing = SqlErasing(db)
 
     def commit(self, batch: Batch, warcs: Iterable[tuple[int, str, int]]) -> None:
         try:
@@ -120,6 +122,9 @@ class SqlStore(Store):
 
     def lock(self, what: str, wait: Callable[[str], bool]) -> None:
         """The lock of the folder is enough for a store in it."""
+
+    def compact(self) -> None:
+        raise RepositoryError("only a store in an SQLite file can be written anew without what was deleted")
 
     def fence(self, lease: Lease) -> None:
         raise RepositoryError(f"shard {lease.shard} is in an SQLite file: only shards in PostgreSQL have leases")

@@ -79,7 +79,7 @@ class SqliteStore(SqlStore):
             self.db = connect(path, shared=shared, writing=create)
             self.db.executescript(f"PRAGMA synchronous = FULL; {_CACHE}; PRAGMA temp_store = MEMORY")
             if create:
-                self.db.execute("PRAGMA journal_mode = WAL")
+                self.db.executescript("PRAGMA journal_mode = WAL; PRAGMA secure_delete = FAST")
                 migrate(self.db)
             elif len(check(self.db)) < len(STEPS):
                 migrate(self.db)
@@ -125,6 +125,14 @@ class SqliteStore(SqlStore):
         finally:
             self.db.executescript(_CACHE)
             return_freed_memory()
+
+    def compact(self) -> None:
+        self.db.executescript("PRAGMA temp_store = FILE; VACUUM; PRAGMA temp_store = MEMORY")
+        busy, *_ = self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise StorageFailure(
+                f"{self.path}-wal still has what was deleted, as another process is reading it: run the command again"
+            )
 
     def close(self) -> None:
         self.db.close()

@@ -11,5 +11,6 @@ pushes          pushes, their senders and how far each is trusted
 outbox          what is to be delivered: alerts, and changes for sinks
 subscriptions   WebSub subscriptions, verified IndexNow keys
 marks           tags, read marks, saved filters, requested visits
+erasing         rows that go when pages are erased
 summaries       sums that are written when a cycle ends
 """
