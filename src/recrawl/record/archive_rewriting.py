@@ -1,6 +1,6 @@
 """Archive files without the records that are to go: all other records stay byte for byte, in a file of another name.
 
-What goes is decided record by record (`Cut`):
+What goes is decided record by record (`ArchiveCut`):
 
 - the records of versions, screenshots and requisites that are erased, wherever their URL points;
 - of erased addresses every other record too: revisits, redirects, failures, requests;
@@ -58,7 +58,7 @@ class FilePlaces(NamedTuple):
 
 
 @dataclass(slots=True)
-class Cut:
+class ArchiveCut:
     """What is taken out of the archive."""
 
     horizons: dict[str, float] = field(default_factory=dict)
@@ -91,7 +91,7 @@ class Cut:
 class ArchiveCutter:
     """Applies a cut to one file after the other."""
 
-    def __init__(self, folder: Path, cut: Cut) -> None:
+    def __init__(self, folder: Path, cut: ArchiveCut) -> None:
         self._folder = folder
         self._cut = cut
         self._paths = cut.paths()

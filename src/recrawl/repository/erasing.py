@@ -1,7 +1,7 @@
 """Erase pages, sites or old versions: every trace of them, in one transaction that counts, and what follows from it.
 
 1. Plan: which rows go, and which records of the archive. Nothing is written.
-2. Cut: archive files are written anew beside the old ones, without those records.
+2. ArchiveCut: archive files are written anew beside the old ones, without those records.
 3. One transaction: rows go, the new files take the place of the old ones, tombstones are set, deletions for sinks are
    put into the outbox, and a note says that the rest is to be done. A crash before it has changed nothing.
 4. Finish: the old files go, the index is made anew, kept columns that follow from URLs go, the database file is written
@@ -28,7 +28,7 @@ from recrawl.durable_files import sync_folder
 from recrawl.errors import NotKnown, UsageError
 from recrawl.patterns import compiled
 from recrawl.record import warc
-from recrawl.record.archive_rewriting import ArchiveCutter, Cut, Heir
+from recrawl.record.archive_rewriting import ArchiveCut, ArchiveCutter, Heir
 from recrawl.record.outbox_rows import OutboxRow, OutboxState
 from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
@@ -60,7 +60,7 @@ Step = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ToErase:
     """What is to be erased."""
 
     pages: tuple[int, ...] = ()
@@ -122,7 +122,7 @@ _SHOWN = 100
 
 def select(
     storage: Storage, urls: Sequence[str], *, site: str = "", matching: str = "", before: float | None = None
-) -> Selection:
+) -> ToErase:
     """Find what the arguments name; `NotKnown` if that is nothing."""
     if not (urls or site or matching or before is not None):
         raise UsageError("say what to erase: URLs, --site, --matching or --before")
@@ -132,7 +132,7 @@ def select(
     if urls:
         return replace(_named(storage, urls, tombstones), before=before)
     if site and tombstones.covers(seed_url(site), origin) and store.sites.number(origin(seed_url(site))) is None:
-        return Selection(lifted=(origin(seed_url(site)),))
+        return ToErase(lifted=(origin(seed_url(site)),))
     wanted = store.sites.number(origin_of(storage, site)) if site else None
     pattern = compiled(matching) if matching else None
     rows = store.pages.scope_rows(None if wanted is None else [wanted])
@@ -142,10 +142,10 @@ def select(
     if matching and not pages:
         raise NotKnown(f"no page's URL matches '{matching}'")
     whole = wanted is not None and pattern is None and before is None
-    return Selection(pages, (wanted,) if whole and wanted is not None else (), before)
+    return ToErase(pages, (wanted,) if whole and wanted is not None else (), before)
 
 
-def _named(storage: Storage, urls: Sequence[str], tombstones: Tombstones) -> Selection:
+def _named(storage: Storage, urls: Sequence[str], tombstones: Tombstones) -> ToErase:
     store, pages, requisites, lifted = storage.store, [], [], []
     for url in urls:
         number, clean = key_of(storage, url)
@@ -158,7 +158,7 @@ def _named(storage: Storage, urls: Sequence[str], tombstones: Tombstones) -> Sel
             raise NotKnown(f"{clean} is not known here; 'recrawl pages' lists what is")
         if file is not None:
             requisites.append(file.id)
-    return Selection(tuple(pages), requisites=tuple(requisites), lifted=tuple(lifted))
+    return ToErase(tuple(pages), requisites=tuple(requisites), lifted=tuple(lifted))
 
 
 # -- the plan --------------------------------------------------------------------------------------------------
@@ -177,11 +177,11 @@ class _Plan:
     rows: dict[str, Ints] = field(default_factory=dict)
     """By table: rows with a place in the archive that go."""
     heirs: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    cut: Cut = field(default_factory=Cut)
+    cut: ArchiveCut = field(default_factory=ArchiveCut)
     places: dict[str, dict[str, Ints]] = field(default_factory=dict)
 
 
-def plan(storage: Storage, chosen: Selection) -> _Plan:
+def plan(storage: Storage, chosen: ToErase) -> _Plan:
     """Which rows and records go."""
     store, made = storage.store, _Plan()
     erasing = store.erasing
@@ -199,7 +199,7 @@ def plan(storage: Storage, chosen: Selection) -> _Plan:
     return made
 
 
-def _whole_pages(storage: Storage, chosen: Selection, made: _Plan) -> None:
+def _whole_pages(storage: Storage, chosen: ToErase, made: _Plan) -> None:
     """The pages that go, with those that are nothing but another address of theirs or a link on them."""
     erasing = storage.store.erasing
     pages = set(chosen.pages)
@@ -233,7 +233,7 @@ def _found_only_on(storage: Storage, pages: set[int]) -> set[int]:
     return found
 
 
-def _requisites(storage: Storage, chosen: Selection, made: _Plan) -> None:
+def _requisites(storage: Storage, chosen: ToErase, made: _Plan) -> None:
     """The requisites that go: those of erased addresses, and those that no page needs any more."""
     erasing, gone_pages = storage.store.erasing, set(made.pages)
     urls: dict[int, str] = {}
@@ -267,7 +267,7 @@ def _closure(numbers: set[int], needs: Mapping[int, set[int]]) -> set[int]:
     return found
 
 
-def _places(storage: Storage, chosen: Selection, made: _Plan) -> None:
+def _places(storage: Storage, chosen: ToErase, made: _Plan) -> None:
     """The rows with places in the archive that go, the records that go with them, and who takes over shared bytes."""
     erasing = storage.store.erasing
     for table in PLACED:
@@ -294,7 +294,7 @@ def _places(storage: Storage, chosen: Selection, made: _Plan) -> None:
             made.cut.kept.setdefault(file, []).append((start, start + length))
 
 
-def _screenshots_of(storage: Storage, chosen: Selection) -> list[int]:
+def _screenshots_of(storage: Storage, chosen: ToErase) -> list[int]:
     """The screenshots of pages from before a time."""
     table = storage.store.screenshots
     before = _EVER if chosen.before is None else chosen.before
@@ -354,7 +354,7 @@ def check_possible(storage: Storage) -> None:
         )
 
 
-def described(storage: Storage, values: Settings, chosen: Selection, made: _Plan, *, dry_run: bool) -> Erasure:
+def described(storage: Storage, values: Settings, chosen: ToErase, made: _Plan, *, dry_run: bool) -> Erasure:
     """What a plan would take out."""
     copies = storage.store.pages.copies_of(made.pages)
     others = {url for urls in copies.values() for url in urls} - set(made.addresses.values())
@@ -382,7 +382,7 @@ def erase(
     storage: Storage,
     values: Settings,
     options: CrawlOptions,
-    chosen: Selection,
+    chosen: ToErase,
     order: Order,
     step: Step,
 ) -> Erasure:
@@ -414,7 +414,7 @@ def erase(
 
 
 def _cut(
-    storage: Storage, chosen: Selection, made: _Plan, number: int, step: Step
+    storage: Storage, chosen: ToErase, made: _Plan, number: int, step: Step
 ) -> tuple[RowsToErase, list[str], tuple[int, int]]:
     """Write the archive files anew; the rows to change, the names of the old files, records and bytes that went."""
     cutter = ArchiveCutter(storage.archive.folder, made.cut)

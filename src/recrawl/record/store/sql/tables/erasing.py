@@ -14,6 +14,7 @@ from recrawl.model import Outcome, State
 from recrawl.record.outbox_rows import OutboxRow
 from recrawl.record.rows import CycleRow, VisitRow
 from recrawl.record.store.sql.base import AMONG, SqlTable, Transaction, insert, json_list
+from recrawl.record.store.sql.tables.page_states import TOUCHED
 
 PLACED = {"versions": "page", "screenshots": "page", "requisite_versions": "requisite"}
 """Tables whose rows have a place in the archive, with the column that says whose they are."""
@@ -200,6 +201,7 @@ class SqlErasing(SqlTable):
             (pages,),
         )
         db.executemany("UPDATE pages SET key = ?, folder = ?, url = ? WHERE id = ?", rows.keys)
+        db.execute("DELETE FROM meta WHERE name = ?", (TOUCHED,))  # makes kept columns of pages useless
 
     def _blank_sites(self, rows: RowsToErase) -> None:
         db, sites = self._db, json_list(rows.sites)
