@@ -48,6 +48,7 @@ NOT_OVER_HTTP = {
     "serve": "it is the running service",
     "mcp": "the service answers assistants at /mcp",
     "check": "it reads the whole archive, and its repairs are for whoever has the files",
+    "erase": "it cannot be undone, so it is for whoever has the files",
     "access": "its secrets and certificates belong to whoever has the files",
     "completion": "it prints a script for a shell",
     "chunks": "it reads every changed page from the archive and keeps its place in a file of the caller",
