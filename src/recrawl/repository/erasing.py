@@ -29,8 +29,7 @@ from recrawl.errors import NotKnown, UsageError
 from recrawl.patterns import compiled
 from recrawl.record import warc
 from recrawl.record.archive_rewriting import ArchiveCut, ArchiveCutter, Heir
-from recrawl.record.outbox_rows import OutboxRow, OutboxState
-from recrawl.record.rows import CycleRow
+from recrawl.record.rows import CycleRow, OutboxRow, OutboxState
 from recrawl.record.storage import Storage
 from recrawl.record.store.location import shards_of
 from recrawl.record.store.sql.tables.erasing import PLACED, RowsToErase, erased_url, is_erased, removal

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from recrawl.columns import Ints
 from recrawl.model import Outcome, State
-from recrawl.record.outbox_rows import OutboxRow
-from recrawl.record.rows import CycleRow, VisitRow
+from recrawl.record.rows import CycleRow, OutboxRow, VisitRow
 from recrawl.record.store.sql.base import AMONG, SqlTable, Transaction, insert, json_list
 from recrawl.record.store.sql.tables.page_states import TOUCHED
 
