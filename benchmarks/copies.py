@@ -35,7 +35,7 @@ from recrawl.compare.digest import of_text
 from recrawl.compare.parsing import text
 from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.encoding import decode
-from recrawl.compare.unframed import unframed_texts
+from recrawl.compare.unframed import page_texts
 from recrawl.discover.page_headers import refresh_target
 from recrawl.errors import Unreadable
 from recrawl.lab.formats.archive import Archive, files_of
@@ -62,11 +62,9 @@ class PageSeen(NamedTuple):
     alternates: tuple[tuple[str, str], ...]
     refresh: tuple[float, str] | None
     seconds: float
-    """CPU time of the sketch, after text and title."""
+    """CPU time of the sketch, beyond that of text and title."""
     reading: float
     """CPU time of parsing, text and title."""
-    texts: frozenset[int]
-    """Hashes of its texts outside the frame."""
 
 
 def pages_of(archive: Archive) -> Iterator[PageSeen]:
@@ -97,12 +95,13 @@ def read(url: str, body: bytes) -> PageSeen:
         elif (node.attr("http-equiv") or "").lower() == "refresh" and (content := node.attr("content")):
             delay = re.match(r"\s*(\d*)", content)
             refresh = (float(delay[1] or 0) if delay else 0.0, refresh_target(content)) if refresh is None else refresh
-    title, words = text.title(tree), text.visible(tree)
+    title, before = text.title(tree), process_time()
+    words = text.visible(tree)
     between = process_time()
-    content = unframed_texts(tree)
-    sketch = sketch_of(content, title)
-    seconds = process_time() - between
-    count = sum(len(part.split()) for part in content)
+    own = page_texts(tree).own
+    sketch = sketch_of(own, title)
+    seconds = process_time() - between - (between - before)
+    count = len(own.split())
     heading = tree.find("h1") or tree.find("h2")
     missing = says_missing(title, heading.text if heading is not None else "", len(words.split()))
     return PageSeen(
@@ -112,7 +111,6 @@ def read(url: str, body: bytes) -> PageSeen:
             refresh,
             seconds,
             between - began,
-            frozenset(map(crc32, (part.encode() for part in content))),
         ),
     )
 
@@ -396,8 +394,7 @@ def _spread(pairs: Sequence[Pair], count: int, rng: np.random.Generator) -> list
 def _runs(body: bytes) -> frozenset[int]:
     """Hashes of the runs of five words of a page outside its frame."""
     tree = parse(decode(body).text)
-    text.visible(tree)
-    words = " ".join(unframed_texts(tree)).casefold().split()
+    words = page_texts(tree).own.casefold().split()
     return frozenset(crc32(" ".join(words[place : place + 5]).encode()) for place in range(max(1, len(words) - 4)))
 
 

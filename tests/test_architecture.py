@@ -59,6 +59,8 @@ UPDATES_OF_PAGES = {
     "record/store/sql/tables/pages.py": "writes columns that are not kept",
     "record/store/sql/checks.py": "ends the list, or writes columns that are not kept",
     "record/store/sql/tables/erasing.py": "ends the list",
+    "record/schema/migrations.py": "writes columns that are not kept",
+    "record/store/postgres/schema.py": "writes columns that are not kept",
     "record/store/postgres/gathered/tables.py": "shards, which keep no columns",
 }
 """Modules that update the table `pages`, and why columns kept in a file (`crawl/reports/page_rows`) stay right."""

@@ -13,6 +13,7 @@ from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.text import plain, title, visible
 from recrawl.compare.tree.documents import parse_html
 from recrawl.compare.tree.renderers import text_lines
+from recrawl.compare.unframed import page_texts
 from recrawl.errors import UsageError
 
 PAGE = """<!doctype html><head><title> A
@@ -26,6 +27,26 @@ def lines(page: str, noise: Noise = NO_NOISE) -> list[str]:
 
 def test_visible_is_text_without_markup():
     assert visible(parse(PAGE)) == "Head one two , three a b"
+
+
+def test_the_own_text_is_what_no_element_of_the_frame_holds():
+    menu = "<header role=banner>A <nav><a>b</a> <div role=search>c</div></nav></header>"
+    page = parse(f"{menu}<p>one<p>two<aside>d<footer>e</footer></aside>three<footer></footer><p>A b c d")
+    before = page.html
+    assert page_texts(page) == ("A b c one two d e three A b c d", "one two three A b c d")
+    assert page.html == before
+    assert page_texts(parse("<nav>a</nav>")) == ("a", "")
+    assert page_texts(parse("<frameset><frame src=a></frameset>")) == ("", "")
+
+
+@given(
+    st.lists(
+        st.sampled_from(["<nav>", "</nav>", "<p role=search>", "</p>", "<b>", "a b", "\0", "\n", "<aside>", "é\xa0"])
+    )
+)
+def test_the_visible_text_is_the_same_beside_the_own_text(parts: list[str]):
+    html = "".join(parts)
+    assert page_texts(parse(html)).visible == visible(parse(html))
 
 
 def test_lines_follow_blocks_and_do_not_part_words():

@@ -51,7 +51,8 @@ def groups(*pages: Mapping[str, object], urls: Mapping[int, str] | None = None) 
     return leaders
 
 
-WHOLE, SHORTER, OTHER = sketch_of(LINES), sketch_of(LINES[3:]), sketch_of([line[::-1] for line in LINES])
+WHOLE, SHORTER = sketch_of(" ".join(LINES)), sketch_of(" ".join(LINES[3:]))
+OTHER = sketch_of(" ".join(line[::-1] for line in LINES))
 
 
 def test_the_same_text_makes_a_group_of_long_pages() -> None:
@@ -86,7 +87,8 @@ def test_nearly_the_same_content_needs_a_claim_or_a_variant_of_the_url() -> None
 
 def test_a_site_that_is_mostly_wrong_is_not_believed_where_it_is_right() -> None:
     home = {"sketch": WHOLE}
-    wrong = [{"sketch": sketch_of([f"{place} {line}" for line in LINES]), "claim": 1} for place in range(3)]
+    others = [" ".join(f"A remark, {number * place}, upon geese" for number in range(40)) for place in range(3)]
+    wrong = [{"sketch": sketch_of(other), "claim": 1} for other in others]
     assert groups(home, {"sketch": SHORTER, "claim": 1}, *wrong) == [0] * 5
     assert groups(home, {"sketch": SHORTER, "claim": 1}) == [0, 1]
     elsewhere = {"sketch": SHORTER, "claim": 1, "site": 1}

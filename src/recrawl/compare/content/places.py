@@ -23,9 +23,9 @@ _FRAME_NAME = (
     "pagination", "pager", "header", "masthead", "topbar", "banner", "social", "share", "copyright", "cookie", "widget",
 )  # fmt: skip
 _FRAME_CLASS = re.compile(rf"(?:^|[\s_-])(?:{'|'.join(_FRAME_NAME)})(?:$|[\s_-]|\d)", re.IGNORECASE)
-_FRAME_TAGS = ("nav", "footer", "aside")
-_FRAME_ROLES = ("navigation", "contentinfo", "complementary", "banner", "search")
-FRAME_ELEMENTS = ",".join([*_FRAME_TAGS, *(f"[role={role}]" for role in _FRAME_ROLES)])
+FRAME_TAGS = ("nav", "footer", "aside")
+FRAME_ROLES = ("navigation", "contentinfo", "complementary", "banner", "search")
+FRAME_ELEMENTS = ",".join([*FRAME_TAGS, *(f"[role={role}]" for role in FRAME_ROLES)])
 """Elements that belong to the frame of a site on any page, as a selector."""
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 _NEVER_FRAME = frozenset(("html", "body", "main", "article", *_HEADINGS))
@@ -154,7 +154,7 @@ def _kind_of(tag: str, *, by_name: bool = True) -> _Kind:
         return plain
     said = dict(reversed(_ATTRIBUTE.findall(tag))) if _SOUGHT.search(tag) else {}
     kinds = [HEADING] if name in _HEADINGS else []
-    if name in _FRAME_TAGS or said.get("role") in _FRAME_ROLES:
+    if name in FRAME_TAGS or said.get("role") in FRAME_ROLES:
         kinds.append(ELEMENT)
     if by_name and name not in _NEVER_FRAME and _names_frame(said.get("class", ""), said.get("id", "")):
         kinds.append(NAMED)

@@ -36,18 +36,18 @@ def parse(html: str) -> Document:
     >>> parse("<body><noscript><iframe src=a /></noscript><p>two").find("p").text
     'two'
     """
-    try:
-        html.encode()
-    except UnicodeEncodeError:  # half characters, of a script that wrote the page
-        html = html.encode("utf-8", "ignore").decode()
+    if not html.isascii():
+        try:
+            html.encode()
+        except UnicodeEncodeError:  # half characters, of a script that wrote the page
+            html = html.encode("utf-8", "ignore").decode()
     if "<iframe" in html:
         html = _UNCLOSED.sub(r"\1</iframe>", html)
     tree = turbohtml.parse(html, positions=False, allow_declarative_shadow_roots=False)
     elements = int(cast("float", tree.xpath("count(//*)")))
     if elements > len(html) + _FEW_ELEMENTS:
         raise Unreadable(f"not parsed: unclosed tags make {elements:,} elements of {len(html):,} characters")
-    if any(tree.find(tag) is not None for tag in _EMPTIED):
-        for node in list(tree.iter_elements(_EMPTIED)):
-            if node.namespace is Namespace.HTML:
-                node.clear()
+    for node in list(tree.iter_elements(_EMPTIED)):
+        if node.namespace is Namespace.HTML:
+            node.clear()
     return tree

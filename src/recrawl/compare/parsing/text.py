@@ -42,15 +42,15 @@ def visible(tree: Document, noise: Noise = NO_NOISE) -> str:
     'one two'
     """
     root = visible_root(tree, noise)
-    return _folded(" ".join(root.strings), noise) if root is not None else ""
+    return erased(fold(" ".join(root.strings)), noise) if root is not None else ""
 
 
 def folded_lines(parts: Iterable[str], noise: Noise) -> list[str]:
     """Return stretches with folded white space, without empty ones and noise patterns."""
-    found = [line for line in map(_fold, parts) if line]
+    found = [line for line in map(fold, parts) if line]
     if noise.patterns:
-        erased = noise.erase("\n".join(found))
-        found = [line for line in map(_fold, erased.split("\n")) if line]
+        left = noise.erase("\n".join(found))
+        found = [line for line in map(fold, left.split("\n")) if line]
     return found
 
 
@@ -70,7 +70,7 @@ def stretches(tree: Document, noise: Noise = NO_NOISE) -> list[str]:
 
 def plain(text: str, noise: Noise = NO_NOISE) -> str:
     """Return the text of a document that is not HTML (plain text, JSON, XML): folded, noise patterns removed."""
-    return _folded(text, noise)
+    return erased(fold(text), noise)
 
 
 def title(tree: Document) -> str:
@@ -78,7 +78,7 @@ def title(tree: Document) -> str:
     head = tree.find("head")
     inside = head.select_one("title") if head is not None else None
     node = inside or tree.select_one("body > title")
-    return _fold(node.text[: 10 * _TITLE_CHARACTERS])[:_TITLE_CHARACTERS].rstrip() if node is not None else ""
+    return fold(node.text[: 10 * _TITLE_CHARACTERS])[:_TITLE_CHARACTERS].rstrip() if node is not None else ""
 
 
 def visible_root(tree: Document, noise: Noise) -> Element | None:
@@ -91,7 +91,7 @@ def visible_root(tree: Document, noise: Noise) -> Element | None:
     return root
 
 
-def _fold(text: str) -> str:
+def fold(text: str) -> str:
     """The text with one space for each stretch of white space, as `" ".join(text.split())` has it.
 
     That makes a string of each word; this finds the spaces of a long text in a fraction of the time.
@@ -108,6 +108,6 @@ def _fold(text: str) -> str:
     return folded.decode("utf-8", "surrogatepass").rstrip(" ")
 
 
-def _folded(text: str, noise: Noise) -> str:
-    text = _fold(text)
-    return _fold(noise.erase(text)) if noise.patterns else text
+def erased(text: str, noise: Noise) -> str:
+    """A folded text without noise patterns."""
+    return fold(noise.erase(text)) if noise.patterns else text

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from turbohtml import Document
@@ -17,6 +17,7 @@ from turbohtml import Document
 from recrawl.characters import storable
 
 _LD = "application/ld+json"
+_STATING = ("meta", "script")
 _MAX_SCRIPTS = 12
 _MAX_SCRIPT = 1_000_000
 """Characters of a JSON-LD script that is read."""
@@ -42,6 +43,19 @@ MODIFIED_META = (
     "date_modified", "dcterms.modified", "dc.date.modified", "dc.modified", "lastmod", "last-modified", "modified",
     "revised", "updated_time", "shareaholic:article_modified_time", "parsely-updated-date",
 )  # fmt: skip
+_Names = Mapping[str, int]
+"""Names of meta elements, with their place: the first of them counts."""
+
+
+def _ranked(*names: str) -> _Names:
+    return {name: place for place, name in enumerate(names)}
+
+
+_LANGUAGE_META = _ranked("content-language", "og:locale")
+_DESCRIPTION_META = _ranked("og:description", "description")
+_IMAGE_META = _ranked("og:image", "og:image:url")
+_TITLE_META = _ranked("og:title")
+_PUBLISHED_META, _MODIFIED_META = _ranked(*PUBLISHED_META), _ranked(*MODIFIED_META)
 
 
 class Statements(NamedTuple):
@@ -77,13 +91,16 @@ class Statements(NamedTuple):
 def statements(page: Document) -> Statements:
     """What a page states; read it before its text, as that removes the scripts."""
     meta: dict[str, str] = {}
-    for node in page.iter_elements("meta"):
-        key = node.attr("property") or node.attr("name") or node.attr("http-equiv") or node.attr("itemprop")
-        content = node.attr("content")
-        if key and content:
-            meta.setdefault(key.strip().lower(), content)
-    scripts = [node.text for node in page.iter_elements("script") if (node.attr("type") or "").lower() == _LD]
-    return Statements(meta, list(_objects(scripts)))
+    scripts: list[str] = []
+    for node in page.iter_elements(_STATING):
+        if node.tag == "meta":
+            key = node.attr("property") or node.attr("name") or node.attr("http-equiv") or node.attr("itemprop")
+            content = node.attr("content")
+            if key and content:
+                meta.setdefault(key.strip().lower(), content)
+        elif (node.attr("type") or "").lower() == _LD:
+            scripts.append(node.text)
+    return Statements(meta, list(_objects(scripts)) if scripts else [])
 
 
 def _objects(scripts: list[str]) -> Iterator[dict[str, Any]]:
@@ -124,20 +141,21 @@ def page_fields(page: Document, header_language: str = "") -> PageFields:
     """
     meta, objects = statements(page)
 
-    def first(names: Iterable[str], key: str) -> str:
-        said = next((text for name in names if (text := meta.get(name))), "")
-        return said or next((text for item in objects if (text := _said(item.get(key)))), "")
+    def first(names: _Names, key: str) -> str:
+        if found := meta.keys() & names.keys():
+            return meta[min(found, key=names.__getitem__)]
+        return next((text for item in objects if (text := _said(item.get(key)))), "") if objects else ""
 
     declared = (page.root.attr("lang") if page.root is not None else "") or ""
-    stated = first(("content-language", "og:locale"), "inLanguage")
-    image = first(("og:image", "og:image:url"), "image").strip()
+    stated = first(_LANGUAGE_META, "inLanguage")
+    image = first(_IMAGE_META, "image").strip()
     return PageFields(
         language_tag(declared) or language_tag(header_language) or language_tag(stated),
-        _folded(first(("og:description", "description"), "description")),
+        _folded(first(_DESCRIPTION_META, "description")),
         image if len(image) <= _MAX_URL else "",
-        first(PUBLISHED_META, "datePublished")[:_MAX_TEXT],
-        first(MODIFIED_META, "dateModified")[:_MAX_TEXT],
-        _folded(first(("og:title",), "headline")),
+        first(_PUBLISHED_META, "datePublished")[:_MAX_TEXT],
+        first(_MODIFIED_META, "dateModified")[:_MAX_TEXT],
+        _folded(first(_TITLE_META, "headline")),
     )
 
 

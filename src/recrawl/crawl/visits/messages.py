@@ -196,12 +196,10 @@ def bounded(reading: Reading) -> Reading:
     Texts are cut, and what cannot be stored is replaced; a number out of range counts as not stated.
     """
     changed: dict[str, Any] = {}
-    for name, most in _TEXTS.items():
-        value = getattr(reading, name)
-        if len(value) > most or not is_storable(value):
-            changed[name] = storable(value, most)
-    for name, (least, largest) in _FLOATS.items():
-        value = getattr(reading, name)
+    for (name, most), text in zip(_TEXTS.items(), _texts_of(reading), strict=True):
+        if text and (len(text) > most or not is_storable(text)):
+            changed[name] = storable(text, most)
+    for (name, (least, largest)), value in zip(_FLOATS.items(), _floats_of(reading), strict=True):
         if value is not None and not least <= value <= largest:
             changed[name] = Reading._field_defaults[name]
     if not changed:

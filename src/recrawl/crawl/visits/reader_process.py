@@ -37,7 +37,7 @@ from recrawl.compare.parsing.encoding import decode
 from recrawl.compare.parsing.file_types import hypertext
 from recrawl.compare.parsing.media_types import HTML, is_json, is_xml
 from recrawl.compare.tree.stated import page_fields
-from recrawl.compare.unframed import unframed_texts
+from recrawl.compare.unframed import page_texts
 from recrawl.crawl.visits.messages import ReaderConfig, Reading, Scan, Task, bounded, pack
 from recrawl.crawl.visits.stored_text import StoredText, header, media_type, plain
 from recrawl.discover import requisites
@@ -77,10 +77,6 @@ class PageReader:
         tree, self.tree = self.tree, None
         return None if tree is None else content_lines(tree, noise)
 
-    def sketch(self, title: str) -> bytes:
-        """The sketch of the page parsed last; empty if it was not HTML."""
-        return b"" if self.tree is None else sketch_of(unframed_texts(self.tree), title)
-
     def parse(self, task: Task) -> Reading:
         """Text and links of a page; raises `Unreadable` if the page is not safe to parse."""
         self.tree = None
@@ -94,7 +90,9 @@ class PageReader:
         links = self._links.read(tree, task.url, said.refreshes, said.canonical)
         styles, files = _needed(tree, task)  # before the text: noise filters remove elements
         stated = page_fields(tree, header(task.headers, "content-language"))
-        title, words = text.title(tree) or stated.title, text.visible(tree, noise)
+        title = text.title(tree) or stated.title
+        words, own = page_texts(tree, noise)
+        of = digest.of_text(words)
         differs = text.visible(parse(decoded.text), noise) != words if task.rendered else None
         count = words.count(" ") + 1
         return Reading(
@@ -108,7 +106,7 @@ class PageReader:
             published=parse_date(stated.published) if stated.published else None,
             updated=parse_date(stated.updated) if stated.updated else None,
             text=words,
-            digest=digest.of_text(words),
+            digest=of,
             urls="\n".join(links.urls),
             keys=self._keys_of(links.urls),
             follow=links.follow and said.robots.follow,
@@ -118,6 +116,7 @@ class PageReader:
             render_differs=differs,
             styles=styles,
             files=files,
+            sketch=b"" if task.same_noise and of == task.digest else sketch_of(own, title),
             claim=links.canonical or "",
             moved=self._target(said.moved, task.url) or links.moved,
             missing=count < MOST_WORDS and says_missing(title, _heading(tree), count),
@@ -230,8 +229,6 @@ class TaskReader:
 
     def _compared(self, task: Task) -> Reading:
         reading = self._pages.parse(task)
-        if not task.same_noise or reading.digest != task.digest:
-            reading = reading._replace(sketch=self._pages.sketch(reading.title))
         if task.digest is not None:
             reading = self._compare(task, reading)
         if task.counted and reading.changed and not reading.lines:

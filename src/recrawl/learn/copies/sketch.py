@@ -1,15 +1,15 @@
 """The sketch of a page: 16 bytes by which copies of its content are known.
 
-Four bytes are a hash of its title and of all its texts outside the frame in order, twelve are a MinHash: each is a byte
-of the smallest of the texts' hashes under a permutation of its own. The share of these in which two pages agree
-estimates the share of texts that they have in common; by chance one of 256 agrees. Pages with little content have no
+Four bytes are a checksum of its title and of its text outside the frame, twelve are a MinHash of that text: its runs of
+16 bytes, from each place where a word begins (in scripts without spaces, a letter) are hashed and fall into twelve
+parts by their hashes, and each byte is one of the smallest hash of a part. The share of these in which two pages agree
+estimates the share of runs that they have in common; by chance one of 256 agrees. Pages with little content have no
 sketch: that two of them look alike says nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from hashlib import blake2b
 from zlib import crc32
 
 import numpy as np
@@ -18,43 +18,55 @@ from numpy.typing import NDArray
 from recrawl.columns import Flags, Ints
 
 SKETCH_BYTES = 16
-PERMUTATIONS = 12
-"""Bytes of a sketch that are a MinHash; the others are a hash of everything."""
+PARTS = 12
+"""Bytes of a sketch that are a MinHash; the others are a checksum of everything."""
 FEWEST_WORDS = 20
 """Words outside the frame of a page with a sketch."""
 NEAR = 8
 """Of the twelve, how many two versions of one article share: with and without a menu, a date or a box of links."""
-_EXACT = SKETCH_BYTES - PERMUTATIONS
-_GENERATOR = np.random.default_rng(39)
-_FACTORS, _OFFSETS = _GENERATOR.integers(1, 1 << 63, (2, 1, PERMUTATIONS)).astype(np.uint64) * 2 + 1
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_HIGH, _TOP = np.uint64(32), np.uint64(56)
+_EXACT = SKETCH_BYTES - PARTS
+_RUN = bytes(16)
+_LETTER = 0xE0
+"""From here on, bytes begin letters of three bytes or more: the scripts of South and East Asia, and some signs."""
+_FIRST, _SECOND, _THIRD = map(np.uint64, (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9))
+_HALF, _TOP = np.uint64(32), np.uint64(56)
+_PARTS = np.array([(part << 64) // PARTS for part in range(PARTS)], np.uint64)
+"""The smallest hash of each part."""
 
 Sketches = NDArray[np.uint8]
 """One row of 16 bytes for each page; zeros for a page without a sketch."""
 
 
-def sketch_of(texts: Sequence[str], title: str = "") -> bytes:
-    """The sketch of a page from its texts outside the frame, in order; empty for a page with few words.
+def sketch_of(text: str, title: str = "") -> bytes:
+    """The sketch of a page from its text outside the frame, on one line; empty for a page with few words.
 
-    >>> texts = [f"The line number {number} of a page" for number in range(9)]
-    >>> len(sketch_of(texts)), sketch_of(texts[:2]), sketch_of(texts) == sketch_of(texts[::-1])
-    (16, b'', False)
+    >>> words = [f"word{number}" for number in range(99)]
+    >>> len(sketch_of(" ".join(words))), sketch_of(" ".join(words[:9]))
+    (16, b'')
     """
-    coded = "\n".join(texts).encode("utf-8", "replace")
-    if coded.count(b" ") + len(texts) < FEWEST_WORDS:
+    coded = text.encode("utf-8", "replace")
+    codes = np.frombuffer(b" %b%b" % (coded, _RUN), np.uint8)
+    end = len(coded)
+    begins = ((codes[:end] == ord(" ")) | (codes[1 : end + 1] >= _LETTER)).nonzero()[0]
+    if len(begins) < FEWEST_WORDS:
         return b""
-    whole = blake2b(coded, digest_size=_EXACT, key=blake2b(title.encode("utf-8", "replace")).digest())
-    hashes = np.array([*set(map(crc32, coded.split(b"\n")))], np.uint64)[:, None] * _FACTORS + _OFFSETS
-    hashes ^= hashes >> _HIGH
-    smallest = (hashes * _MIX).min(axis=0) * _MIX >> _TOP
-    return bytes(whole.digest() + smallest.astype(np.uint8).tobytes())
+    eights = np.ndarray(end + 8, "<u8", codes, 1, (1,))  # the eight bytes from each place of the text
+    hashes = eights[begins + 8]
+    hashes *= _FIRST
+    hashes ^= eights[begins]
+    hashes *= _SECOND
+    hashes ^= hashes >> _HALF
+    hashes *= _THIRD
+    hashes.sort()
+    smallest = hashes.take(hashes.searchsorted(_PARTS), mode="wrap")  # an empty part takes that of the next one
+    whole = crc32(coded, crc32(title.encode("utf-8", "replace")))
+    return bytes(whole.to_bytes(_EXACT, "little") + (smallest * _FIRST >> _TOP).astype(np.uint8).tobytes())
 
 
 def sketches(values: Sequence[bytes | None]) -> Sketches:
     """Sketches as rows.
 
-    >>> sketches([None, sketch_of(["word"] * 20)]).any(axis=1).tolist()
+    >>> sketches([None, sketch_of("word " * 20)]).any(axis=1).tolist()
     [False, True]
     """
     none = bytes(SKETCH_BYTES)
@@ -66,7 +78,7 @@ def shared(one: Sketches, other: Sketches) -> Ints:
     """Of the twelve bytes, how many two sketches share; row by row. None for a page without a sketch.
 
     >>> lines = [f"The line number {number}" for number in range(42)]
-    >>> a, b = (sketches([sketch_of(texts)]) for texts in (lines[:40], lines[2:]))
+    >>> a, b = (sketches([sketch_of(" ".join(some))]) for some in (lines[:40], lines[2:]))
     >>> int(shared(a, b)[0]) >= NEAR, int(shared(a, sketches([None]))[0])
     (True, 0)
     """

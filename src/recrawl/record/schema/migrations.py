@@ -454,6 +454,7 @@ STEPS: tuple[tuple[str, str], ...] = (
     ("0016-stored", "ALTER TABLE warcs ADD COLUMN stored INTEGER NOT NULL DEFAULT 0"),
     ("0017-deliveries", "CREATE INDEX outbox_by_receiver ON outbox (alert, state, page, id)"),
     ("0018-copies", COPIES),
+    ("0019-sketches", "UPDATE pages SET sketch = NULL"),  # made of other runs: they are made anew
 )
 
 NEWER = "this repository was made by a newer recrawl (it has '{step}'): install that version or a later one to use it"

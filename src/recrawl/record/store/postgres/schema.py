@@ -210,6 +210,7 @@ STEPS: Steps = (
     ("0016-stored", "ALTER TABLE warcs ADD COLUMN stored BIGINT NOT NULL DEFAULT 0"),
     ("0017-deliveries", "CREATE INDEX outbox_by_receiver ON outbox (alert, state, page, id)"),
     ("0018-copies", _COPIES),
+    ("0019-sketches", "UPDATE pages SET sketch = NULL"),  # made of other runs: they are made anew
 )
 PARTITIONED = frozenset({"pages", "visits", "versions", "links", "hints"})
 """Tables with a column `shard` that partitions them."""
