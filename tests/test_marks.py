@@ -176,7 +176,7 @@ def test_the_api_does_all_of_it(repo: Repo, site: Site) -> None:
 def test_a_filter_has_known_fields_only(repo: Repo) -> None:
     with recrawl.open(repo.folder) as opened:
         with pytest.raises(UsageError, match="unknown filter field"):
-            opened.save_filter("x", colour="red")
+            opened.save_filter("x", colour="red")  # type: ignore[call-arg]
         with pytest.raises(NotKnown):
             opened.remove_filter("x")
 

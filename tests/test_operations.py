@@ -34,8 +34,8 @@ from recrawl.operations import (
     parameters_of,
 )
 from recrawl.parameters import ChangeQuery, PageQuery, SearchQuery, SiteRules
-from recrawl.serve.api import OPERATIONS
-from recrawl.serve.api.answers import BaseAnswer
+from recrawl.repository.results.answers import BaseAnswer
+from recrawl.serve.api import OPERATIONS, jobs, service
 from recrawl.serve.api.openapi import document
 from recrawl.serve.api.routes import answer_of
 from recrawl.serve.dashboard.forms import value_text
@@ -446,12 +446,23 @@ METHODS = {name: one for name, one in declared(recrawl.Repository).items() if on
 
 def test_a_method_of_the_repository_is_the_operation_of_the_api() -> None:
     """Its signature is the request, its result the answer; nothing is declared a second time."""
-    assert {"alerts", "put_alert", "remove_alert", "filters", "add_filter", "remove_filter", "tags", "noise"} == set(
-        METHODS
-    )
     for name, one in METHODS.items():
         assert EVERY[name] is one
         assert one.function is inspect.getattr_static(recrawl.Repository, one.function.__name__, None)
+    by_number = {one.name for one in OPERATIONS if "numbered" in one.about}
+    of_service = {one.name for place in (service, jobs) for one in declared(place).values()} | {"openapi"}
+    assert set(EVERY) - by_number - of_service == set(METHODS)
+    assert (len(EVERY), len(by_number), len(METHODS)) == (len(OPERATIONS), 10, 37)
+    for name in by_number:  # each is made from that of a page with a URL
+        assert inspect.unwrap(EVERY[name].function) is not EVERY[name].function
+
+
+def test_what_the_service_declares_needs_the_service() -> None:
+    """It takes more than the repository: the scheduler, uploads, limits, the request itself."""
+    needs = {"context.scheduler", "context.uploads", "context.jobs", "context.events", "context.folder", "request", "_"}
+    needs |= {"context.settings", "run_command", "_layout(context)", "context.writing()", "Response", "saved_filters"}
+    for one in (*declared(service).values(), *declared(jobs).values()):
+        assert any(word in inspect.getsource(one.function) for word in needs), one.name
 
 
 @given(
@@ -574,7 +585,11 @@ def test_a_generated_client_does_a_whole_job(client: Any, repo: Repo) -> None:
         in_time(lambda: next(kind for kind in events if kind == "alert"))
         changes = ask("changes", outcome=models.ChangesOutcome.CHANGED)
         assert [row.url for row in changes.items] == [site.url("/a")]
-        difference = ask("diff", page=changes.items[0].page)
+        difference = ask("page_diff", url_query=changes.items[0].url)
+        assert [row.at for row in ask("page_versions", url_query=site.url("/a")).items] == [
+            difference.new.at,
+            difference.old.at,
+        ]
         assert "Oranges" in difference.diff
         assert difference.old.at < difference.new.at
         assert [row.alert for row in ask("outbox").items] == ["all"]

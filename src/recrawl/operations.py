@@ -26,7 +26,7 @@ import inspect
 import textwrap
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
@@ -66,6 +66,8 @@ class Described:
     """What holds where it is not given, if its function does not say that."""
     sent_as: Any = None
     """Its type in JSON, where that does not follow from its type in Python."""
+    sent_name: str = ""
+    """Its name in JSON, where that is another one; of several values after `*`, a request has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,8 @@ class Given:
     default: Any
     required: bool
     about: Described
+    several: bool = False
+    """Python takes several after `*`."""
 
     @property
     def many(self) -> bool:
@@ -123,6 +127,9 @@ class Operation:
     status: int = 200
     """The HTTP status of success."""
     examples: tuple[str, ...] = ()
+    part: str = ""
+    """The function that reads a bounded part of a list, as `module:name`; it takes what the method takes, `limit` and
+    `after`."""
     about: dict[str, Any] = field(default_factory=dict)
     """What one surface alone needs to know."""
 
@@ -153,12 +160,36 @@ class Operation:
 
     @property
     def parameters(self) -> dict[str, Given]:
-        """The parameters that can be given on every surface, by name."""
-        return parameters_of(self.function)
+        """The parameters of a request, by name."""
+        return _sent(self.function, self.part)
 
     def input(self) -> type[Any]:
         """The parameters as one type: it validates, and gives the JSON Schema. Unknown names are refused."""
-        return _input_of(self.function, self.name)
+        return _input_of(self.function, self.part, self.name)
+
+    @property
+    def part_of_list(self) -> Callable[..., Any]:
+        """The function that `part` names."""
+        return _named(self.part)
+
+    @property
+    def single(self) -> bool:
+        """Whether Python does it for several things at once, and answers with a list; a request is about one."""
+        return any(given.several and given.about.sent_name for given in parameters_of(self.function).values())
+
+    def call(self, method: Callable[..., Any], values: Mapping[str, Any]) -> Any:
+        """Call the method of a repository with what a request has given."""
+        first: list[Any] = []
+        left = dict(values)
+        for name, given in parameters_of(self.function).items():
+            sent = given.about.sent_name or name
+            if given.several:  # what stands before it is given by place
+                first = [left.pop(before) for before in _before(self.function) if before in left]
+                first.append(left.pop(sent))
+            elif sent in left:
+                left[name] = left.pop(sent)
+        found = method(*first, **left)
+        return found[0] if self.single else found
 
     def read(self, values: Mapping[str, Any], *, texts: bool = False) -> dict[str, Any]:
         """Validate values that came from outside; those of a query string are texts.
@@ -189,8 +220,9 @@ class Operation:
     @property
     def answer(self) -> Any:
         """The type that it returns."""
-        module = inspect.getmodule(self.function)
-        hint, names = self.function.__annotations__["return"], dict(vars(module))
+        function = self.part_of_list if self.part else self.function
+        module = inspect.getmodule(function)
+        hint, names = function.__annotations__["return"], dict(vars(module))
         while isinstance(hint, str):
             try:
                 hint = eval(hint, names)  # noqa: S307  # our own source
@@ -206,6 +238,35 @@ def _imported(module: Any, name: str) -> Any:
             if isinstance(line, ast.ImportFrom) and name in [item.asname or item.name for item in line.names]:
                 return getattr(import_module(str(line.module)), name)
     raise NameError(name)
+
+
+def _before(function: Callable[..., Any]) -> list[str]:
+    """The parameters that stand before one that takes several values."""
+    names = inspect.signature(function).parameters.values()
+    return [it.name for it in names if it.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+
+
+@cache
+def _named(place: str) -> Callable[..., Any]:
+    """The function that a text names."""
+    module, _, name = place.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), name)
+    return found
+
+
+@cache
+def _sent(function: Callable[..., Any], part: str) -> dict[str, Given]:
+    """The parameters of a request: those of the function; for a part of a list, also its length and where it begins."""
+    found: dict[str, Given] = {}
+    for name, given in parameters_of(function).items():
+        sent, kind = given.about.sent_name, given.kind
+        if sent and given.several:
+            (kind,) = get_args(kind)
+        found[sent or name] = replace(given, name=sent or name, kind=kind)
+    if part:
+        found.pop("offset", None)
+        found |= {name: parameters_of(_named(part))[name] for name in ("limit", "after")}
+    return found
 
 
 def described_fields(kind: type[Any]) -> list[tuple[str, str, str]]:
@@ -238,6 +299,7 @@ def operation(
     status: int = 200,
     examples: Iterable[str] = (),
     name: str = "",
+    part: str = "",
     **about: Any,
 ) -> Callable[[Function], Function]:
     """Declare the function as an operation."""
@@ -252,6 +314,7 @@ def operation(
             writes=writes,
             status=status,
             examples=tuple(examples),
+            part=part,
             about=about,
         )
         return function
@@ -317,7 +380,7 @@ def _given(name: str, hint: Any, default: Any, *, required: bool, several: bool 
     inner, optional = (about.sent_as, False) if about.sent_as else _sent_as(kind)
     if several:
         inner = list[inner]  # type: ignore[valid-type]
-    return Given(name, inner, optional or (default is None and not required), default, required, about)
+    return Given(name, inner, optional or (default is None and not required), default, required, about, several)
 
 
 def _sent_as(kind: Any) -> tuple[Any, bool]:
@@ -335,11 +398,11 @@ def _sent_as(kind: Any) -> tuple[Any, bool]:
 
 
 @cache
-def _input_of(function: Callable[..., Any], name: str) -> type[Any]:
+def _input_of(function: Callable[..., Any], part: str, name: str) -> type[Any]:
     from msgspec import UNSET, UnsetType, defstruct  # lazy: the help of a command does not validate
 
     fields: list[Any] = []
-    for given in parameters_of(function).values():
+    for given in _sent(function, part).values():
         if given.required:
             fields.append((given.name, given.meta()))
         elif isinstance(given.default, (str, int, float, bool)):

@@ -20,7 +20,7 @@ _LEVELS = "text, content, significant, divergence:X, words:N, new-link, out-link
 # -- what to list --------------------------------------------------------------------------------------------------
 
 Url = Annotated[str, Described("URL of a page.", argument=True, metavar="URL")]
-StartUrl = Annotated[str, Described("URL to start from.", argument=True, metavar="URL...")]
+StartUrl = Annotated[str, Described("URL to start from.", argument=True, metavar="URL...", sent_name="url")]
 Site = Annotated[str, Described("Only this site; its URL or that of any of its pages.", complete="sites", default="")]
 Limit = Annotated[int, Described("List at most this many; -1 for all.", least=-1, most=_LONGEST_LIST)]
 PageLimit = Annotated[int, Described("Maximum number of rows.", least=1, most=500)]
@@ -47,7 +47,8 @@ LeastDivergence = Annotated[
 ]
 Significant = Annotated[bool, Described("Only changes that pass the chi-squared test.", default=False)]
 Query = Annotated[
-    str, Described('Words, "phrases", +must, -not, title:word, url:word.', argument=True, metavar="QUERY...")
+    str,
+    Described('Words, "phrases", +must, -not, title:word, url:word.', argument=True, metavar="QUERY...", sent_name="q"),
 ]
 Language = Annotated[str, Described("Only pages in this language: de (de-AT too), pt-br.", default="")]
 DatedSince = Annotated[
@@ -232,7 +233,7 @@ Wait = Annotated[bool, Described("Wait if another command is writing to the repo
 
 # -- what people attach --------------------------------------------------------------------------------------------
 
-Target = Annotated[str, Described("URL of a page, or a site as example.org: all of its pages.")]
+Target = Annotated[str, Described("URL of a page, or a site as example.org: all of its pages.", sent_name="target")]
 TagName = Annotated[str, Described("The tag.")]
 FilterName = Annotated[str, Described("Name of the saved filter.")]
 ChangeIds = Annotated[
@@ -273,7 +274,7 @@ SettingValue = Annotated[
     Described("Its new value, of the type of the default.", sent_as=bool | int | float | str | list[str]),
 ]
 FilterNumber = Annotated[int, Described("Number of the filter.", least=0)]
-Receiver = Annotated[str, Described("Name of the sink or alert; empty: any.")]
+Receiver = Annotated[str, Described("Name of the sink or alert; empty: any.", sent_name="receiver")]
 ParkedNumbers = Annotated[
     list[int] | None, Described("Numbers of parked changes; all of the receiver if omitted.", least=0)
 ]

@@ -158,6 +158,8 @@ Row = dict[str, Any]
 """One row of a query whose columns people or programs read by name."""
 NO_LIMIT = -1
 """As a limit: all rows."""
+NO_NUMBER = 1 << 62
+"""Larger than any number of a row."""
 
 
 class NewPage(NamedTuple):

@@ -13,7 +13,26 @@ from recrawl.crawl.options import CrawlOptions
 from recrawl.errors import NotKnown, UnknownName, UsageError
 from recrawl.model import State
 from recrawl.operations import operation
-from recrawl.parameters import ChangeQuery, CrawlRules, Limit, NoisyPage, PageQuery, Query, SearchQuery
+from recrawl.parameters import (
+    After,
+    AnchorEvery,
+    ChangeQuery,
+    CrawlRules,
+    Limit,
+    NewVersion,
+    NoisyPage,
+    OldVersion,
+    PageLimit,
+    PageQuery,
+    PerMinute,
+    Query,
+    SearchQuery,
+    SettingName,
+    Site,
+    SiteNumber,
+    Url,
+    VersionNumber,
+)
 from recrawl.record import listings, storage
 from recrawl.record.rows import VersionRow
 from recrawl.record.storage import Storage
@@ -21,8 +40,9 @@ from recrawl.repository.lookup import When, key_of, origin_of, planning_folder, 
 from recrawl.repository.opening import load, options_of, settings_file, steady_timer, system_clock
 from recrawl.repository.results.pages import Page, Version
 from recrawl.repository.results.rows import Rows
-from recrawl.repository.results.values import Change, Explanation, SearchHit, SearchHits, Site, Status, Visit, at
-from recrawl.settings import Settings
+from recrawl.repository.results.values import Change, Explanation, SearchHit, SearchHits, Status, Visit, at
+from recrawl.repository.results.values import Site as SiteTotals
+from recrawl.settings import SETTINGS, Seed, Settings
 from recrawl.times import duration
 
 if TYPE_CHECKING:
@@ -33,6 +53,21 @@ if TYPE_CHECKING:
     from recrawl.repository.explain.prediction import Prediction
     from recrawl.repository.explain.rates import PageRate, Rate
     from recrawl.repository.reports.usage import Usage
+    from recrawl.repository.results.answers import (
+        CycleAnswer,
+        DescribedSettingAnswer,
+        ListAnswer,
+        OutboxAnswer,
+        PageDetailsAnswer,
+        PushSourceAnswer,
+        SettingAnswer,
+        SiteDetailsAnswer,
+        SubscriptionAnswer,
+        VersionAnswer,
+        VersionDifferenceAnswer,
+        VersionTextAnswer,
+        VisitAnswer,
+    )
 
 _EVER = 1e300
 
@@ -112,6 +147,32 @@ class Reader:
             self._options = mark, self.options()
         return self._options[1].noise(site)
 
+    @operation(http="GET /settings", name="settings", commands=("config",))
+    def described_settings(self) -> list[DescribedSettingAnswer]:
+        """List the settings with their values."""
+        from recrawl.repository.results.answers import DescribedSettingAnswer  # lazy: not every command lists them
+
+        values = self.settings
+        return [
+            DescribedSettingAnswer(name=row.name, value=values[row.name], default=row.default, help=row.help)
+            for row in SETTINGS
+        ]
+
+    @operation(http="GET /settings/{name}", commands=("config",))
+    def setting(self, name: SettingName) -> SettingAnswer:
+        """Get a setting."""
+        from recrawl.repository.results.answers import SettingAnswer  # lazy: not every command lists them
+
+        names = [row.name for row in SETTINGS]
+        if name not in names:
+            raise UnknownName("setting", name, names)
+        return SettingAnswer(name=name, value=self.settings[name])
+
+    @operation(http="GET /seeds")
+    def seeds(self) -> list[Seed]:
+        """List the seeds: the sites and pages that were added, with their rules."""
+        return list(self.settings.seeds)
+
     def recall(self, name: str) -> Any:
         """A value that `Repository.remember` has stored under this name; None if there is none."""
         return self.storage.store.meta.get(name, None)
@@ -124,14 +185,54 @@ class Reader:
 
         return status(self.storage, self.settings, self.now())
 
-    def sites(self) -> list[Site]:
-        """The sites with their counts, and those that were added and not crawled yet."""
+    @operation(http="GET /sites", commands=("sites",), part="recrawl.repository.reports.lists:sites")
+    def sites(self) -> list[SiteTotals]:
+        """List the sites with their totals; in Python also those that were added and not crawled yet."""
         from recrawl.repository.status import sites  # lazy: loads what learns from visits
 
         return sites(self.storage, self.settings, self.now())
 
+    @operation(http="GET /sites/{site}", commands=("sites",), name="site")
+    def site_details(self, site: SiteNumber) -> SiteDetailsAnswer:
+        """Get a site with its totals and its latest cycles."""
+        from recrawl.repository.reports import sites  # lazy: few commands ask
+        from recrawl.repository.results.answers import SiteDetailsAnswer, made  # lazy: few commands ask
+
+        return made(SiteDetailsAnswer, sites.summary(self, site))
+
+    @operation(http="GET /pushers", commands=("sites",), name="pushers")
+    def push_sources(self) -> list[PushSourceAnswer]:
+        """List the sources of pushes with their precision."""
+        from recrawl.repository.push import receiving  # lazy: few commands ask
+        from recrawl.repository.results.answers import PushSourceAnswer, made  # lazy: few commands ask
+
+        return [made(PushSourceAnswer, row) for row in receiving.sources(self)]
+
+    @operation(http="GET /cycles")
+    def cycles(self, *, limit: PageLimit = 50, after: After = "") -> ListAnswer[CycleAnswer]:
+        """List crawls and cycles with their results, newest first."""
+        from recrawl.repository.reports import lists  # lazy: few commands ask
+
+        return lists.cycles(self, limit=limit, after=after)
+
+    @operation(http="GET /outbox")
+    def outbox(self, *, limit: PageLimit = 50, after: After = "") -> ListAnswer[OutboxAnswer]:
+        """List the updates found by alert rules, newest first, with their delivery state."""
+        from recrawl.repository.reports import lists  # lazy: few commands ask
+
+        return lists.outbox(self, limit=limit, after=after)
+
+    @operation(http="GET /subscriptions")
+    def subscriptions(self) -> list[SubscriptionAnswer]:
+        """List the WebSub subscriptions."""
+        from recrawl.repository.push import websub  # lazy: few commands ask
+        from recrawl.repository.results.answers import SubscriptionAnswer, made  # lazy: few commands ask
+
+        return [made(SubscriptionAnswer, row) for row in websub.subscriptions(self)]
+
+    @operation(http="GET /usage", commands=("usage",))
     def usage(self) -> Usage:
-        """What the repository takes on the disk, by kind, site and age; how it grows and when the disk will be full."""
+        """Tell what takes space on the disk, by kind, site and age; how it grows and when the disk will be full."""
         from recrawl.repository.reports.usage import usage  # lazy: few commands ask
 
         return usage(self.storage, self.now())
@@ -141,8 +242,9 @@ class Reader:
         """How many pages were ever found; known without counting."""
         return self.storage.store.count("pages")
 
+    @operation(http="GET /pages", commands=("pages",), part="recrawl.repository.reports.lists:pages")
     def pages(self, *, limit: Limit = -1, **only: Unpack[PageQuery]) -> Rows[Page]:
-        """Pages in the order in which they were found.
+        """List pages in the order in which they were found; over HTTP those of a site by state.
 
         Dropped pages are listed only with `state="dropped"`.
         """
@@ -162,14 +264,52 @@ class Reader:
             raise NotKnown(f"{clean} is not in this repository; 'recrawl pages' lists all pages")
         return Page.of(self, row)
 
+    @operation(http="GET /page", name="lookup")
+    def page_details(self, url: Url) -> PageDetailsAnswer:
+        """Get a page by URL, with all that is known of it."""
+        from recrawl.repository.reports import pages  # lazy: few commands ask
+        from recrawl.repository.results.answers import PageDetailsAnswer, made  # lazy: few commands ask
+
+        return made(PageDetailsAnswer, pages.page(self, pages.find(self, url)["id"]))
+
+    @operation(http="GET /page/versions", commands=("log",))
+    def page_versions(self, url: Url, *, limit: PageLimit = 200, after: After = "") -> ListAnswer[VersionAnswer]:
+        """List the versions of a page, newest first."""
+        from recrawl.repository.reports import lists  # lazy: few commands ask
+
+        return lists.versions(self, url, limit, after)
+
+    @operation(http="GET /page/visits", commands=("log",))
+    def page_visits(self, url: Url, *, limit: PageLimit = 50, after: After = "") -> ListAnswer[VisitAnswer]:
+        """List the visits of a page, newest first."""
+        from recrawl.repository.reports import lists  # lazy: few commands ask
+
+        return lists.visits(self, url, limit, after)
+
+    @operation(http="GET /page/text", commands=("show",))
+    def page_text(self, url: Url, *, version: VersionNumber = None) -> VersionTextAnswer:
+        """Get the text of a version."""
+        from recrawl.repository.reports import pages  # lazy: few commands ask
+
+        return pages.answer_with_text(self, url, version)
+
+    @operation(http="GET /page/diff", commands=("diff",))
+    def page_diff(self, url: Url, *, old: OldVersion = None, new: NewVersion = None) -> VersionDifferenceAnswer:
+        """Compare two versions."""
+        from recrawl.repository.reports import pages  # lazy: few commands ask
+
+        return pages.answer_with_difference(self, url, old, new)
+
     def urls(self) -> Iterator[str]:
         """The URLs of all pages that are visited (found, live, missing), sorted."""
         return self.storage.store.pages.visitable_urls()
 
+    @operation(http="GET /changes", commands=("changes",), part="recrawl.repository.reports.lists:changes")
     def changes(self, *, after: int | None = None, limit: Limit = -1, **only: Unpack[ChangeQuery]) -> Rows[Change]:
-        """Updates that visits found (pages created, changed, removed), newest first.
+        """List new, changed and removed pages, newest first.
 
-        With `after`, the `id` of a change, what was recorded later, oldest first: to continue where a program stopped.
+        In Python with `after`, the `id` of a change, what was recorded later, oldest first: to continue where a program
+        stopped.
         """
         where, now = origin_of(self.storage, only.get("site", "")), self.now()
         since, until = only.get("since") or None, only.get("until") or None
@@ -208,8 +348,9 @@ class Reader:
 
         return Rows(Version, read)
 
+    @operation(http="GET /search", commands=("search",), part="recrawl.repository.reports.lists:hits")
     def search(self, query: Query, *, limit: int = 10, offset: int = 0, **only: Unpack[SearchQuery]) -> SearchHits:
-        """The best pages for a query over the newest versions: words, "phrases", +must, -not, title:word, url:word.
+        """Search the newest version of every page: the best pages for a query, with snippets.
 
         With a language, pages are found that state it, and pages in it that state none or another.
         """
@@ -233,14 +374,22 @@ class Reader:
 
     # -- what is expected ------------------------------------------------------------------------------------
 
-    def why(self, url: str) -> Explanation:
-        """Why a page was visited or not, and whether the next cycle would choose it."""
+    @operation(http="GET /page/why", name="page_why", commands=("why",), answer="WhyAnswer", process=("why",))
+    def why(self, url: Url) -> Explanation:
+        """Explain why a page was visited or not, and whether the next cycle would choose it."""
         from recrawl.repository.explain.why import explain  # lazy: loads the policies
 
         return explain(planning_folder(self.storage, url), self.settings, self.options(), url, self.now())
 
-    def predict(self, url: str) -> Prediction:
-        """How likely a page has changed since its last visit, and on what grounds."""
+    @operation(
+        http="GET /page/predict",
+        name="page_predict",
+        commands=("why",),
+        answer="PredictionAnswer",
+        process=("why", "--chance"),
+    )
+    def predict(self, url: Url) -> Prediction:
+        """Estimate how likely a page has changed since its last visit, and on what grounds."""
         from recrawl.repository.explain.prediction import predict  # lazy: few commands predict
 
         return predict(planning_folder(self.storage, url), self.settings, self.options(), url, self.now())
@@ -264,8 +413,9 @@ class Reader:
 
         return rates.rate(planning_folder(self.storage, url), self.settings, self.options(), url, estimator)
 
-    def anchors(self, site: str = "", *, every: str | float = "6h", per_minute: float = 0.0) -> list[SiteAnchor]:
-        """The anchor of a site, or of every one: the page that links its newest pages, and change by depth.
+    @operation(http="GET /anchors", commands=("anchor",), answer="SiteAnchorAnswer", slow=True)
+    def anchors(self, site: Site = "", *, every: AnchorEvery = "6h", per_minute: PerMinute = 0.0) -> list[SiteAnchor]:
+        """Find the anchor of each site: the page that links its newest pages, and change by link distance from it.
 
         `every` is how often the pages near the anchor are to be visited, `per_minute` the most pages per minute over
         all sites; 0 takes the limits of the settings.

@@ -19,23 +19,39 @@ from recrawl.parameters import (
     AlertTarget,
     Budget,
     Bytes,
+    ChangeConditions,
+    ChangeIds,
     Clear,
     CrawlRules,
+    FilterName,
     FilterNumber,
     NoiseFilter,
+    Read,
+    Receiver,
     RunRules,
     SiteRules,
     StartUrl,
+    TagName,
+    Target,
     TimeLimit,
     Wait,
 )
 from recrawl.record import storage
+from recrawl.record.rows import NO_NUMBER
 from recrawl.record.storage import Storage
 from recrawl.repository import marks, opening
 from recrawl.repository.lookup import When, origin_of, seconds
 from recrawl.repository.opening import Notify, patience, seconds_of, silent, with_bytes
 from recrawl.repository.reader import Reader
-from recrawl.repository.results.values import Change, Removed, TagCounts
+from recrawl.repository.results.values import (
+    Change,
+    MarkedRead,
+    Removed,
+    SavedFilter,
+    TagCounts,
+    Tagged,
+    Untagged,
+)
 from recrawl.settings import (
     TEMPLATE,
     Alert,
@@ -133,6 +149,7 @@ class Repository(Reader):
 
     # -- what to track -----------------------------------------------------------------------------------------
 
+    @operation(http="POST /seeds", status=201, writes=True, commands=("add",), answer="AddedSeedAnswer")
     def add(self, *urls: StartUrl, clear: Clear = (), **rules: Unpack[SiteRules]) -> list[Addition]:
         """Add sites or pages to track, or change their rules; one that is gone is visited again.
 
@@ -413,27 +430,36 @@ class Repository(Reader):
 
     # -- tags, read marks, saved filters -----------------------------------------------------------------------
 
-    def tag(self, name: str, *targets: str) -> None:
+    @operation(http="PUT /tags", name="add_tag", writes=True, commands=("tag",))
+    def tag(self, name: TagName, *targets: Target) -> list[Tagged]:
         """Put a tag on pages (URLs) or sites (`example.org`)."""
         marks.tag(self.storage, name, targets)
+        return [Tagged(name.strip(), target) for target in targets]
 
-    def untag(self, name: str, *targets: str) -> None:
+    @operation(http="DELETE /tags", name="remove_tag", writes=True, commands=("tag",))
+    def untag(self, name: TagName, *targets: Target) -> list[Untagged]:
         """Remove a tag from pages or sites."""
         marks.untag(self.storage, name, targets)
+        return [Untagged(name.strip(), target) for target in targets]
 
     @operation(http="GET /tags", commands=("tag",))
     def tags(self) -> list[TagCounts]:
         """List the tags with their number of sites and pages."""
         return [TagCounts(*row) for row in self.storage.store.marks.tags()]
 
-    def mark_read(self, *changes: int, read: bool = True) -> None:
+    @operation(http="POST /changes/read", writes=True, commands=("changes",))
+    def mark_read(self, *changes: int, ids: ChangeIds = None, read: Read = True) -> MarkedRead:
         """Mark changes, by their `id`, as read or unread; without any, mark all changes so far as read."""
-        if changes:
-            self.storage.store.marks.mark_read(changes, read=read)
-        elif read:
+        numbers = list(changes) if changes else ids
+        if numbers is not None and not all(0 <= number < NO_NUMBER for number in numbers):
+            raise UsageError("'ids' must be numbers of changes, as the list of changes gives them")
+        if numbers:
+            self.storage.store.marks.mark_read(numbers, read=read)
+        elif numbers is None and read:
             self.storage.store.marks.mark_all_read()
-        else:
+        elif numbers is None:
             raise UsageError("name the changes to mark as unread")
+        return MarkedRead("all" if numbers is None else len(numbers), read)
 
     def saved_filters(self) -> dict[str, dict[str, str]]:
         """Saved filters of changes by name."""
@@ -443,14 +469,18 @@ class Repository(Reader):
         """The changes that a saved filter lets through, newest first."""
         return iter(self.changes(limit=limit, **marks.query_of(marks.filter_of(self.storage, name))))
 
-    def save_filter(self, name: str, **fields: Any) -> None:
-        """Save a filter of changes: site, path, since, until, least, what, significant, tag, unread."""
-        marks.save_filter(self.storage, name, fields)
+    @operation(http="PUT /saved-filters", writes=True, commands=("changes",))
+    def save_filter(self, name: FilterName, **fields: Unpack[ChangeConditions]) -> SavedFilter:
+        """Save a filter of changes under a name."""
+        marks.save_filter(self.storage, name, dict(fields))
+        return SavedFilter(name.strip(), {field: str(value) for field, value in fields.items() if value})
 
-    def remove_filter(self, name: str) -> None:
+    @operation(http="DELETE /saved-filters", name="remove_saved_filter", writes=True, commands=("changes",))
+    def remove_filter(self, name: FilterName) -> Removed:
         """Delete a saved filter."""
         if not self.storage.store.marks.remove_filter(name):
             raise NotKnown(f"there is no saved filter '{name}'")
+        return Removed(name)
 
     # -- alerts and noise filters ------------------------------------------------------------------------------
 
@@ -649,8 +679,9 @@ class Repository(Reader):
 
         delivery.remove(self, name)
 
+    @operation(http="GET /sinks", answer="SinkAnswer")
     def sinks(self) -> list[SinkState]:
-        """All sinks, and how far each has come."""
+        """List the sinks, and how far each has come; over HTTP without their secrets, targets and folders."""
         from recrawl.repository.sinks import delivery  # lazy: few repositories have sinks
 
         return delivery.states(self)
@@ -674,8 +705,9 @@ class Repository(Reader):
 
             delivery.run_all(self, self._notify, stop)
 
-    def parked(self, name: str = "", *, limit: int = 1000, after: int = -1) -> list[Parked]:
-        """Changes that a sink or the receiver of an alert refused, or that failed too often, oldest first."""
+    @operation(http="GET /deliveries", name="deliveries", part="recrawl.repository.reports.lists:parked")
+    def parked(self, name: Receiver = "", *, limit: int = 1000, after: int = -1) -> list[Parked]:
+        """List the changes that a sink or the receiver of an alert refused, or that failed too often, oldest first."""
         from recrawl.repository.delivery import parked  # lazy: few repositories have sinks
 
         return parked.parked(self, name, limit=limit, after=after)

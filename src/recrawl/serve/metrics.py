@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from recrawl.cluster.opening import is_cluster
 from recrawl.model import Outcome
 from recrawl.repository.reports.overview import figures
-from recrawl.serve.api import cluster
+from recrawl.serve.api import service
 from recrawl.serve.context import Context
 
 _BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -68,7 +68,7 @@ class RepositoryCollector(Collector):
         """Metrics of a cluster; none of a repository on one machine."""
         if not is_cluster(self._context.folder):
             return
-        state = cluster.state(self._context)
+        state = service.cluster(self._context)
         yield _one("recrawl_cluster_nodes", "Nodes of the cluster.", len(state.nodes))
         yield _one("recrawl_cluster_coordinator", "1 if there is a coordinator.", bool(state.coordinator))
         yield _one("recrawl_cluster_shards", "Shards of the cluster.", len(state.shards))

@@ -20,11 +20,11 @@ SANDBOX = "default-src 'none'; sandbox; frame-ancestors 'none'"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-async def download(context: Context, request: Request, page: int, version: int | None) -> Response:
+async def download(context: Context, request: Request, url: str, version: int | None) -> Response:
     """Return a version of a page as a download."""
     del request
-    url, row, body = await run_in_threadpool(_read, context, page, version)
-    return attachment(url, row, body)
+    found, row, body = await run_in_threadpool(_read, context, url, version)
+    return attachment(found, row, body)
 
 
 def attachment(url: str, row: StoredVersion, body: bytes, **headers: str) -> Response:
@@ -58,8 +58,8 @@ def file_name(url: str, row: StoredVersion) -> str:
     return f"{words[:100]}-{row.id}.txt"
 
 
-def _read(context: Context, page: int, version: int | None) -> tuple[str, StoredVersion, bytes]:
+def _read(context: Context, url: str, version: int | None) -> tuple[str, StoredVersion, bytes]:
     with context.reading() as repository:
-        known = reading.page(repository, page)
+        known = reading.find(repository, url)
         row = reading.version(repository, known["id"], version)
         return known["url"], row, reading.body_of(repository, row)

@@ -33,7 +33,7 @@ def command(
     grown = "" if used.month is None else f", {size(used.month)} of it from the last 30 days"
     say(f"{size(used.bytes)}{grown}")
     if used.full is not None:
-        say(f"{size(used.free)} free on this disk: full on {stamp(used.full)[:10]} if it goes on like this")
+        say(f"{size(used.free)} free on this disk: full on {stamp(used.full.timestamp())[:10]} if it goes on like this")
     else:
         say(f"{size(used.free)} free on this disk")
     if used.remote:

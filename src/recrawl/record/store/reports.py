@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from recrawl.record.rows import NO_LIMIT, Row
+from recrawl.record.rows import NO_LIMIT, NO_NUMBER, Row
 
 
 class StreamPlace(NamedTuple):
@@ -111,8 +111,8 @@ class Reports(Protocol):
     def pages_of_site(self, site: int, after: tuple[int, int], state: str, limit: int) -> list[Row]:
         """Pages of a site after this (state, page), by state and number; in a state unless empty."""
 
-    def visits_of_page(self, page: int, limit: int = NO_LIMIT) -> list[Row]:
-        """The visits of a page, newest first, each with its cycle's policy and kind and the reason for it."""
+    def visits_of_page(self, page: int, limit: int = NO_LIMIT, before: int = NO_NUMBER) -> list[Row]:
+        """The visits of a page numbered below `before`, newest first, each with its policy, kind of run and reason."""
 
     def visits_after(self, visit: int, limit: int) -> list[Row]:
         """The visits after this one, in order, each with the page's URL and site and the version's title."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.columns import Flags, Float32s, Int32s, Ints
-from recrawl.record.rows import Columns, CycleRow, PageRow, Row, ScopeRow, ScreenshotRow, StoredPage, VersionRow
+from recrawl.record.rows import NO_NUMBER, Columns, CycleRow, PageRow, Row, ScopeRow, ScreenshotRow, StoredPage, VersionRow
 
 
 class PageTable(Protocol):
@@ -279,8 +279,8 @@ class VersionTable(Protocol):
     def of_page(self, page: int) -> list[VersionRow]:
         """The versions of a page, oldest first."""
 
-    def newest_of_page(self, page: int, limit: int) -> list[VersionRow]:
-        """The newest versions of a page, newest first."""
+    def newest_of_page(self, page: int, limit: int, before: int = NO_NUMBER) -> list[VersionRow]:
+        """The newest versions of a page with smaller numbers, newest first."""
 
     def pick(self, page: int, version: int | None) -> VersionRow | None:
         """A version of this page by number, the newest without a number."""

@@ -12,9 +12,10 @@ from recrawl.crawl.reports.frames import compare_versions
 from recrawl.crawl.visits.stored_text import header, read_lines
 from recrawl.discover.urls import origin
 from recrawl.errors import DamagedRecord, NotKnown, RepositoryError, Unreadable
-from recrawl.record.rows import VersionRow
+from recrawl.record.rows import NO_NUMBER, VersionRow
 from recrawl.repository.lookup import page_of
 from recrawl.repository.reader import Reader
+from recrawl.repository.results.answers import VersionAnswer, VersionDifferenceAnswer, VersionTextAnswer, made
 
 StoredVersion = VersionRow
 """The columns of a version."""
@@ -86,14 +87,14 @@ def find(repo: Reader, url: str) -> dict[str, Any]:
     return page_of(repo.storage, url)
 
 
-def visits(repo: Reader, number: int, limit: int) -> list[dict[str, Any]]:
-    """Return the newest visits of a page, newest first."""
-    return repo.storage.store.reports.visits_of_page(number, limit=limit)
+def visits(repo: Reader, number: int, limit: int, before: int = NO_NUMBER) -> list[dict[str, Any]]:
+    """Return the newest visits of a page with numbers below `before`, newest first."""
+    return repo.storage.store.reports.visits_of_page(number, limit=limit, before=before)
 
 
-def versions(repo: Reader, number: int, limit: int = MAX_VERSIONS) -> list[StoredVersion]:
-    """Return the newest versions of a page, newest first."""
-    return repo.storage.store.versions.newest_of_page(number, limit)
+def versions(repo: Reader, number: int, limit: int = MAX_VERSIONS, before: int = NO_NUMBER) -> list[StoredVersion]:
+    """Return the newest versions of a page with numbers below `before`, newest first."""
+    return repo.storage.store.versions.newest_of_page(number, limit, before)
 
 
 def version_times(repo: Reader, number: int, limit: int) -> list[float]:
@@ -122,6 +123,40 @@ def version(repo: Reader, number: int, wanted: int | None) -> StoredVersion:
             "this page has no downloaded version" if wanted is None else f"this page has no version {wanted}"
         )
     return found
+
+
+def pair(
+    repo: Reader, url: str, old: int | None, new: int | None
+) -> tuple[dict[str, Any], StoredVersion, StoredVersion]:
+    """Return a page and two of its versions by id: the last two if none are named."""
+    known = find(repo, url)
+    after = version(repo, known["id"], new)
+    if old is None:
+        return known, version_before(repo, after) or after, after
+    return known, version(repo, known["id"], old), after
+
+
+def answer_with_text(repo: Reader, url: str, number: int | None) -> VersionTextAnswer:
+    """Return a version of a page with its text."""
+    known = find(repo, url)
+    chosen = version(repo, known["id"], number)
+    found = text_of(repo, known["url"], chosen)
+    content = {"text": "\n".join(found.lines), "cut": found.cut, "problem": found.problem}
+    return made(VersionTextAnswer, {"url": known["url"], **chosen._asdict(), **content})
+
+
+def answer_with_difference(repo: Reader, url: str, old: int | None, new: int | None) -> VersionDifferenceAnswer:
+    """Return the difference between two versions of a page."""
+    known, before, after = pair(repo, url, old, new)
+    found = difference(repo, known["url"], before, after)
+    return VersionDifferenceAnswer(
+        url=known["url"],
+        old=made(VersionAnswer, before),
+        new=made(VersionAnswer, after),
+        divergence=found.share,
+        diff=found.unified,
+        problem=found.problem,
+    )
 
 
 def body_of(repo: Reader, which: StoredVersion) -> bytes:

@@ -11,6 +11,7 @@ import math
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from recrawl.columns import DAY
 from recrawl.errors import UsageError
 from recrawl.record.storage import Storage
 from recrawl.record.store.location import shards_of
+from recrawl.repository.results.values import at
 from recrawl.times import stamp
 
 _MONTH = 30 * DAY
@@ -48,7 +50,7 @@ class Usage:
     """Bytes of the last 30 days; None if the repository is younger than a day."""
     free: int
     """Free bytes of the file system."""
-    full: float | None
+    full: datetime | None
     """When it will be full if the repository goes on as in the last 30 days; None if that is not within 20 years."""
     kinds: tuple[UsedSpace, ...]
     """The largest first."""
@@ -61,7 +63,7 @@ class Usage:
 
     def as_dict(self) -> dict[str, Any]:
         """As `recrawl usage --json` prints it."""
-        return {**asdict(self), "full": None if self.full is None else stamp(self.full)}
+        return {**asdict(self), "full": None if self.full is None else stamp(self.full.timestamp())}
 
 
 def usage(
@@ -96,7 +98,7 @@ def usage(
         bytes=sum(kind.bytes for kind in kinds),
         month=month,
         free=left,
-        full=now + lasts if lasts < _FORESEEN else None,
+        full=at(now + lasts) if lasts < _FORESEEN else None,
         kinds=_largest_first(kinds),
         sites=_largest_first([_summed(site, [row for row in rows if row["site"] == site], grows) for site in sites]),
         ages={"month": month_ago, "year": year_ago - month_ago, "older": known - year_ago},

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from recrawl.model import Outcome
 from recrawl.record.rows import SiteRow
@@ -46,6 +46,39 @@ class Removed:
     """What was removed, by name."""
 
     removed: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """A tag that was put on a page or site."""
+
+    name: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Untagged:
+    """A tag that was removed from a page or site."""
+
+    removed: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedRead:
+    """Changes that were marked as read or unread."""
+
+    marked: int | Literal["all"]
+    """How many."""
+    read: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFilter:
+    """A saved filter of changes."""
+
+    name: str
+    filter: dict[str, str]
 
 
 class TagCounts(NamedTuple):

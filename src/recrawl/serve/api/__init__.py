@@ -1,21 +1,12 @@
-"""The JSON API under /api/v1: operations of the service, each a typed function (see `recrawl.operations`).
+"""The JSON API under /api/v1: operations, each a typed function (see `recrawl.operations`).
 
-Operations that need the repository alone are its methods (`recrawl.Repository.put_alert`): a route calls them. Those
-here need the service too, or answer in their own form.
+Operations that need the repository alone are its methods (`recrawl.Repository.add`): a route calls them. Those here
+need the service too.
 
-routes.py       how an operation becomes a route
-answers.py      the types of all answers
-openapi.py      the OpenAPI document, made from the operations
-queries.py      status, sites, pages, changes, search, cycles, policies
-pages.py        one page: versions, visits, text, diff, reasons, prediction
-settings.py     settings, seeds, previews of noise filters, anchors
-control.py      scheduler and event stream
-cluster.py      machines, workers and shards of a cluster
-alerts.py       outbox, WebSub subscriptions
-deliveries.py   sinks, and what is parked of sinks and alerts
-marks.py        requested visits, putting tags, read marks, saved filters
-lab.py          policy comparison and change rates
-jobs.py         uploaded files and long commands as jobs
+routes.py    how an operation becomes a route
+openapi.py   the OpenAPI document, made from the operations
+service.py   the scheduler, events, what has limits over HTTP, a cluster's machines
+jobs.py      uploaded files, and long commands as jobs
 """
 
 import sys
@@ -25,9 +16,9 @@ from starlette.routing import Route
 
 from recrawl.operations import Operation, declared, operation
 from recrawl.repository.repository import Repository
-from recrawl.serve.api import alerts, cluster, control, deliveries, jobs, lab, marks, pages, queries, settings
+from recrawl.serve.api import jobs, service
 from recrawl.serve.api.openapi import document
-from recrawl.serve.api.routes import route
+from recrawl.serve.api.routes import by_number, route
 from recrawl.serve.context import Context
 
 
@@ -37,10 +28,11 @@ def openapi(_: Context) -> dict[str, Any]:
     return document(OPERATIONS)
 
 
-_MODULES = (queries, pages, settings, control, cluster, alerts, deliveries, marks, lab, jobs, sys.modules[__name__])
-_DECLARED = tuple(one for place in (*_MODULES, Repository) for one in declared(place).values())
-_BY_URL = (pages.named_by_url(one) for one in _DECLARED if one.path.startswith("/pages/{page}/"))
-OPERATIONS: tuple[Operation, ...] = (*_DECLARED, *_BY_URL)
+_DECLARED = tuple(
+    one for place in (Repository, service, jobs, sys.modules[__name__]) for one in declared(place).values() if one.http
+)
+_BY_NUMBER = (by_number(one) for one in _DECLARED if one.path == "/page" or one.path.startswith("/page/"))
+OPERATIONS: tuple[Operation, ...] = (*_DECLARED, *_BY_NUMBER)
 """All operations of the API."""
 
 NOT_OVER_HTTP = {

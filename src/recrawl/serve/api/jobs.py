@@ -1,4 +1,4 @@
-"""API: uploaded files, and long commands run as jobs."""
+"""API: uploaded files, long commands run as jobs, and the comparison of policies on the repository's own history."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
 
 from recrawl import parameters as given
+from recrawl.choose import make_policy
 from recrawl.errors import UsageError
+from recrawl.lab.replays.clairvoyant import Clairvoyant
 from recrawl.lab.synth import SyntheticWorld
 from recrawl.operations import operation
-from recrawl.serve.api.answers import (
+from recrawl.repository.results.answers import (
+    ComparisonAnswer,
     JobAnswer,
     JobResultAnswer,
     ListAnswer,
@@ -23,15 +26,18 @@ from recrawl.serve.api.answers import (
     made,
 )
 from recrawl.serve.context import Context
-from recrawl.serve.jobs.job_specs import Command, job_spec
+from recrawl.serve.jobs.job_specs import COMPARISON, Command, job_spec
+from recrawl.serve.jobs.job_specs import comparison as comparison_job
 from recrawl.serve.jobs.queue import JOB_RUNNING
 from recrawl.serve.problems import Problem
 from recrawl.serve.stored_files import SANDBOX
+from recrawl.times import duration
 
 _CHECK_INTERVAL = 8_000_000
 """Bytes of an upload between checks of the total size."""
 _WORLD = SyntheticWorld()
 _MAX_SYNTH_PAGES = 1_000_000
+_MAX_CHOICES = 8
 
 
 IMPORT = Command(name="import", words=("import", "--wait"), reads="files", repository=True)
@@ -200,6 +206,45 @@ def lab_synth(context: Context, *, file: given.OutputFile, **synthesis: Unpack[g
     if synthesis.get("sites", _WORLD.sites) * synthesis.get("pages", _WORLD.pages) > _MAX_SYNTH_PAGES:
         raise UsageError(f"sites times pages is over {_MAX_SYNTH_PAGES:,}, the limit over HTTP")
     return _start(context, LAB_SYNTH, {"file": file, **synthesis})
+
+
+@operation(http="GET /lab/comparison", commands=("lab compare",))
+def comparison(context: Context) -> ComparisonAnswer:
+    """Get the latest comparison of policies on this history."""
+    last = context.jobs.last(COMPARISON)
+    if last is None:
+        return ComparisonAnswer(state="none")
+    return ComparisonAnswer(
+        state=last.state,
+        number=last.number,
+        told=last.message,
+        error=last.error,
+        question=last.request,
+        rows=last.result or [],
+    )
+
+
+@operation(http="POST /lab/comparison", commands=("lab compare",), status=202, writes=True)
+def compare(
+    context: Context,
+    *,
+    policies: given.ComparedPolicies,
+    budgets: given.ComparedBudgets,
+    cycle: given.CycleLength = "1d",
+) -> ComparisonAnswer:
+    """Compare policies and budgets on this history."""
+    if not 0 < len(policies) <= _MAX_CHOICES or not 0 < len(budgets) <= _MAX_CHOICES:
+        raise UsageError(f"give 1 to {_MAX_CHOICES} policies and 1 to {_MAX_CHOICES} budgets")
+    for name in policies:
+        if name != Clairvoyant.name:
+            make_policy(name, imports=False)  # raises UsageError for an invalid policy
+    if not all(0 < budget <= 1e9 for budget in budgets):
+        raise UsageError("budgets must be greater than 0 and at most 1e9")
+    if duration(cycle) < 60:
+        raise UsageError(f"cycle '{cycle}' is too short; use at least 1m")
+    if context.jobs.start(comparison_job(context.folder, policies, budgets, cycle)) is None:
+        raise Problem(409, JOB_RUNNING)
+    return comparison(context)
 
 
 def _start(context: Context, command: Command, asked: Mapping[str, Any]) -> JobResultAnswer:

@@ -11,7 +11,7 @@ from typing import Any, get_args, get_origin
 import msgspec
 
 from recrawl.operations import Operation
-from recrawl.serve.api.answers import ListAnswer
+from recrawl.repository.results.answers import ListAnswer
 from recrawl.serve.api.routes import BYTES, PICTURE, PREFIX, TOTAL, answer_of, in_path
 from recrawl.version import __version__
 
@@ -108,7 +108,7 @@ def _described(
         ],
         "responses": {str(operation.status): _answer(operation, answer), **_problems()},
     }
-    if operation.path.startswith("/pages/{page}"):
+    if "numbered" in operation.about:
         made["deprecated"] = True  # a page is named by its URL
     if commands := operation.about.get("commands"):
         made["x-commands"] = [f"recrawl {command}" for command in commands]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial, wraps
 from typing import Any, get_args, get_origin
 
 import msgspec
@@ -14,11 +15,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from recrawl.errors import UsageError
-from recrawl.operations import InvalidValue, Operation, declared
-from recrawl.repository.repository import Repository
-from recrawl.serve.api.answers import ListAnswer, shape, shaped
+from recrawl.operations import InvalidValue, Operation
+from recrawl.parameters import PageNumber
+from recrawl.repository.reports import pages
+from recrawl.repository.results import answers
+from recrawl.repository.results.answers import BaseAnswer, ListAnswer, shape, shaped
 from recrawl.serve.context import Context
+from recrawl.serve.jobs import subprocess_queries
 from recrawl.serve.jobs.job_specs import level_inside
 from recrawl.serve.problems import Problem
 
@@ -26,16 +29,18 @@ PREFIX = "/api/v1"
 PICTURE, BYTES = "image/png", "application/octet-stream"
 """A picture is sent as bytes to who accepts nothing else, such as clients that know no pictures."""
 TOTAL = "X-Total-Count"
-_OF_REPOSITORY = tuple(declared(Repository).values())
-"""Operations that are methods of `recrawl.Repository`: the route opens it, calls them, and sends what they return."""
+_BY_NUMBER = {"lookup": "page"} | {f"page_{name}": name for name in (
+    "versions", "visits", "text", "source", "diff", "screenshot", "visual_diff", "why", "predict"
+)}  # fmt: skip
+"""Operations on a page that is named by its URL, and what they are called where it is named by its number."""
 _MOST_DIGITS = 20
 
 
 def route(operation: Operation, context: Context) -> Route:
     """The route of an operation."""
     method, path = operation.method, operation.path
-    streams = inspect.iscoroutinefunction(operation.function)
-    stored = operation in _OF_REPOSITORY
+    streams = inspect.iscoroutinefunction(inspect.unwrap(operation.function))
+    stored = of_repository(operation)
     files = [name for name, one in operation.parameters.items() if one.about.names_file]
 
     async def endpoint(request: Request) -> Response:
@@ -46,6 +51,8 @@ def route(operation: Operation, context: Context) -> Route:
         for name in files:
             if given.get(name):
                 given[name] = level_inside(context.folder, given[name])
+        if "numbered" in operation.about:
+            given["url"] = await run_in_threadpool(_url_of, context, given.pop("page"))
         first = (context, request) if streams or "asks" in operation.about else (context,)
         if streams:
             found = await operation.function(*first, **given)
@@ -77,23 +84,81 @@ def _is_whole(operation: Operation, found: ListAnswer[Any], given: Mapping[str, 
     return not (cut or found.next or given.get("after") or getattr(found, "unanswered", ()))
 
 
+def of_repository(operation: Operation) -> bool:
+    """Whether it is a method of `recrawl.Repository`: the route opens it, calls it, and sends what it returns."""
+    return next(iter(inspect.signature(operation.function).parameters), "") == "self"
+
+
+def by_number(operation: Operation) -> Operation:
+    """The same operation on a page that is named by its number in this store, which is no lasting name."""
+    function = operation.function
+    signature = inspect.signature(function)
+    named = [it.replace(name="page", annotation=PageNumber) if it.name == "url" else it
+             for it in signature.parameters.values()]  # fmt: skip
+
+    @wraps(function)
+    def same(*args: Any, **given: Any) -> Any:
+        return function(*args, **given)
+
+    same.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
+    return replace(
+        operation,
+        name=_BY_NUMBER[operation.name],
+        http=operation.http.replace("/page", "/pages/{page}"),
+        function=same,
+        about={**operation.about, "numbered": True},
+    )
+
+
 def answer_of(operation: Operation) -> Any:
     """The type of an operation's answer; None if it is not JSON."""
-    kind = operation.answer
-    if operation in _OF_REPOSITORY:
-        several: Any = ListAnswer
-        return several[shape(get_args(kind)[0])] if get_origin(kind) is list else shape(kind)
-    return None if kind is Response else kind
+    kind: Any = operation.answer
+    if not of_repository(operation):
+        return None if kind is Response else kind
+    several: Any = ListAnswer
+    if get_origin(kind) is not list:
+        return _answer_type(operation, kind)
+    item = _answer_type(operation, get_args(kind)[0])
+    return item if operation.single else several[item]
+
+
+def _answer_type(operation: Operation, kind: Any) -> Any:
+    """The type of the JSON of a result."""
+    named = operation.about.get("answer")
+    if named:
+        return getattr(answers, named)
+    kept = issubclass(get_origin(kind) or kind, BaseAnswer)
+    return kind if kept else shape(kind)
 
 
 def _asked(operation: Operation, context: Context, **given: Any) -> Any:
     """What a method of the repository answers, as JSON has it."""
+    if "process" in operation.about:
+        return answers.made(answer_of(operation), subprocess_queries.explained(context, operation, **given))
     reading = context.dedicated if "slow" in operation.about else context.reading
     with context.writing() if operation.writes else reading() as repository:
-        found = shaped(getattr(repository, operation.function.__name__)(**given))
+        method: Callable[..., Any] = getattr(repository, operation.function.__name__)
+        part = partial(operation.part_of_list, repository) if operation.part else None
+        found = _as_answer(operation, operation.call(part or method, given))
     if operation.writes:
         context.scheduler.wake()
-    return ListAnswer(items=found) if isinstance(found, list) else found
+    return found
+
+
+def _as_answer(operation: Operation, found: Any) -> Any:
+    """A result as its JSON has it."""
+    if isinstance(found, BaseAnswer):
+        return found
+    if isinstance(found, list):
+        return ListAnswer(items=[_as_answer(operation, item) for item in found])
+    named = operation.about.get("answer")
+    return answers.made(getattr(answers, named), found.as_dict()) if named else shaped(found)
+
+
+def _url_of(context: Context, number: int) -> str:
+    """The URL of a page."""
+    with context.reading() as repository:
+        return str(pages.page(repository, number)["url"])
 
 
 def in_path(operation: Operation) -> list[str]:
@@ -104,24 +169,6 @@ def in_path(operation: Operation) -> list[str]:
 def as_json(value: Any, status: int = 200) -> Response:
     """A JSON response."""
     return Response(msgspec.json.encode(value), status, media_type="application/json")
-
-
-def bad_cursor(cursor: str) -> UsageError:
-    """The error for an invalid `after`."""
-    return UsageError(f"invalid cursor '{cursor}'; use `next` of the previous response, or omit it")
-
-
-def number_after(cursor: str, *, default: int = -1) -> int:
-    """The number in a cursor; the default if it is empty.
-
-    >>> number_after(""), number_after("7")
-    (-1, 7)
-    """
-    if not cursor:
-        return default
-    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 16):
-        raise bad_cursor(cursor)
-    return int(cursor)
 
 
 def _in_path(operation: Operation, texts: Mapping[str, str]) -> dict[str, Any]:

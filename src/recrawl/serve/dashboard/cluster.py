@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from recrawl.errors import UsageError
-from recrawl.serve.api import cluster as api
+from recrawl.serve.api import service as api
 from recrawl.serve.dashboard.views import Views
 
 _LATE = 60.0
@@ -16,7 +16,7 @@ _LATE = 60.0
 
 def cluster(views: Views, request: Request) -> Response:
     """Show nodes, shards, leases and the run under way."""
-    found = api.state(views.context)
+    found = api.cluster(views.context)
     return views.show(
         request,
         "cluster.html",
@@ -37,7 +37,7 @@ def change(views: Views, request: Request, given: FormData) -> Response:
         case "move":
             if not shard.isascii() or not shard.isdecimal() or len(shard) > 6:
                 raise UsageError(f"invalid shard '{shard[:20]}'; use its number")
-            api.move(views.context, shard=int(shard), node=node)
+            api.move_shard(views.context, shard=int(shard), node=node)
         case _:
             raise UsageError(f"unknown action '{str(given.get('do'))[:20]}'; use drain, undo or move")
     return RedirectResponse("/cluster", 303)

@@ -129,17 +129,15 @@ def search_page(views: Views, request: Request) -> Response:
 def why(views: Views, request: Request) -> Response:
     """Explain why a page is visited or not."""
     form = Form(request.query_params, ("url",))
-    sentences: list[str] = []
     with views.reading() as repository:
         page = form.read("url", lambda text: find(repository, text))
-    if page is not None:
-        sentences, _ = subprocess_queries.why(views.context, page["url"])
+    found = page and subprocess_queries.explained(views.context, subprocess_queries.WHY, page["url"])
     return views.show(
         request,
         "why.html",
         status=400 if form.errors else 200,
         page=page,
-        sentences=sentences,
+        sentences=found["why"] if found else [],
         form=form.values,
         errors=form.errors,
     )

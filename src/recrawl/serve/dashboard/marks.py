@@ -14,7 +14,7 @@ from recrawl.repository.marks import FILTER_FIELDS
 from recrawl.repository.reports.marks import interval_of, seeds_with_interval, tags_of
 from recrawl.repository.seeds import add_seeds
 from recrawl.serve.access.login import local_path
-from recrawl.serve.api import marks as api
+from recrawl.serve.api import service as api
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.views import Views
 from recrawl.settings import changing
@@ -54,8 +54,9 @@ def recheck(views: Views, request: Request, given: FormData) -> Response:
 def tag(views: Views, request: Request, given: FormData) -> Response:
     """Add or remove a tag."""
     del request
-    change = api.remove_tag if given.get("do") == "remove" else api.add_tag
-    change(views.context, name=_text(given, "name"), target=_text(given, "target"))
+    with views.context.writing() as repository:
+        change = repository.untag if given.get("do") == "remove" else repository.tag
+        change(_text(given, "name"), _text(given, "target"))
     return _back(given)
 
 
@@ -83,7 +84,8 @@ def mark_read(views: Views, request: Request, given: FormData) -> Response:
     number = _text(given, "id")
     if "id" in given and not (number.isascii() and number.isdigit() and len(number) < 16):
         raise UsageError(f"invalid change '{number}'")
-    api.mark_read(views.context, ids=[int(number)] if number else None, read=given.get("do") != "unread")
+    with views.context.writing() as repository:
+        repository.mark_read(ids=[int(number)] if number else None, read=given.get("do") != "unread")
     return _back(given)
 
 
@@ -91,11 +93,12 @@ def save_filter(views: Views, request: Request, given: FormData) -> Response:
     """Save the filters of the list of changes under a name, or delete a saved filter."""
     del request
     name = _text(given, "name")
-    if given.get("do") == "remove":
-        api.remove_saved_filter(views.context, name=name)
-        return RedirectResponse("/changes", 303)
     fields: Any = {key: _text(given, key) for key in FILTER_FIELDS}
-    api.save_filter(views.context, name=name, **fields)
+    with views.context.writing() as repository:
+        if given.get("do") == "remove":
+            repository.remove_filter(name)
+            return RedirectResponse("/changes", 303)
+        repository.save_filter(name, **fields)
     return RedirectResponse(f"/changes?{urlencode({key: value for key, value in fields.items() if value})}", 303)
 
 

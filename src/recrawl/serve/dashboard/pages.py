@@ -22,7 +22,7 @@ from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.marks import notice, shown_marks
 from recrawl.serve.dashboard.render import percent
 from recrawl.serve.dashboard.views import Views
-from recrawl.serve.jobs import subprocess_queries
+from recrawl.serve.jobs.subprocess_queries import PREDICT, WHY, explained
 from recrawl.times import span, stamp
 
 _VISITS = 30
@@ -157,8 +157,7 @@ def outlook(views: Views, request: Request) -> Response:
     """Show the change probability, related pages, and whether the next cycle would visit the page."""
     with views.reading() as repository:
         found = reading.page(repository, request.path_params["page"])
-    prediction = subprocess_queries.predict(views.context, found["url"])
-    why, _ = subprocess_queries.why(views.context, found["url"])
+    prediction, why = (explained(views.context, it, found["url"]) for it in (PREDICT, WHY))
     relatives = [
         {"page": row["page"], "url": row["url"], "text": about_relative(row)} for row in prediction["relatives"]
     ]
@@ -171,7 +170,7 @@ def outlook(views: Views, request: Request) -> Response:
         probability=prediction["probability"],
         sentences=sentences(prediction),
         relatives=relatives,
-        why=why,
+        why=why["why"],
     )
 
 

@@ -9,10 +9,10 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from recrawl.cluster.opening import open_repository
 from recrawl.errors import UsageError
+from recrawl.repository.explain.noise import Preview
 from recrawl.serve.jobs.processes import run_module
 from recrawl.settings import Filter
 
@@ -20,14 +20,13 @@ _TIME_LIMIT = 20.0
 """Seconds."""
 
 
-def preview_filter(folder: Path, added: Filter) -> dict[str, Any]:
+def preview_filter(folder: Path, added: Filter) -> Preview:
     """Return what a filter would have hidden; raise UsageError after 20 s."""
     try:
         out = run_module(__name__, str(folder), stdin=json.dumps(asdict(added)), seconds=_TIME_LIMIT)
     except TimeoutError:
         raise UsageError(f"the preview took more than {_TIME_LIMIT:g} s; use a simpler filter") from None
-    found: dict[str, Any] = json.loads(out)
-    return found
+    return Preview(**json.loads(out))
 
 
 def main(folder: Path, question: str) -> str:

@@ -10,29 +10,27 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from recrawl.operations import Operation, declared
+from recrawl.repository.repository import Repository
 from recrawl.serve.context import Context
 from recrawl.serve.jobs.processes import run_module
 from recrawl.serve.problems import Problem
 
+WHY, PREDICT = (declared(Repository)[name] for name in ("page_why", "page_predict"))
 LARGE = 50_000
 """Pages above which queries run in a child process."""
 _TIME_LIMIT = 120.0
 """Seconds."""
 
 
-def why(context: Context, url: str) -> tuple[list[str], dict[str, Any] | None]:
-    """Return why a page is visited or not, in sentences, and what the next cycle plans for it."""
+def explained(context: Context, operation: Operation, url: str) -> dict[str, Any]:
+    """Return what an operation answers about a page, as its command prints it with `--json`."""
     with context.dedicated() as repository:
-        found = repository.why(url).as_dict() if repository.page_count <= LARGE else None
-    found = found or run_command(context, "why", "--json", "--", url)
-    return found["why"], found["plan"]
-
-
-def predict(context: Context, url: str) -> dict[str, Any]:
-    """Return the probability that a page has changed since its last visit, and what it is based on."""
-    with context.dedicated() as repository:
-        found: dict[str, Any] | None = repository.predict(url).as_dict() if repository.page_count <= LARGE else None
-    return found or run_command(context, "why", "--chance", "--json", "--", url)
+        if repository.page_count <= LARGE:
+            found: dict[str, Any] = getattr(repository, operation.function.__name__)(url).as_dict()
+            return found
+    answer: dict[str, Any] = run_command(context, *operation.about["process"], "--json", "--", url)
+    return answer
 
 
 def run_command(context: Context, *words: str) -> Any:

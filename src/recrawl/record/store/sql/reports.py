@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from recrawl.model import Outcome, State
-from recrawl.record.rows import NO_LIMIT, Row
+from recrawl.record.rows import NO_LIMIT, NO_NUMBER, Row
 from recrawl.record.store.reports import Reports, StreamPlace, UpdateFilter
 from recrawl.record.store.sql.base import (
     FAILED_VISIT,
@@ -140,13 +140,13 @@ class SqlReports(SqlTable, Reports):
             (site, *after, *([_STATE_NUMBERS[state]] if state else []), limit),
         )
 
-    def visits_of_page(self, page: int, limit: int = NO_LIMIT) -> list[Row]:
+    def visits_of_page(self, page: int, limit: int = NO_LIMIT, before: int = NO_NUMBER) -> list[Row]:
         rows = self._rows(
-            """SELECT v.at, v.outcome, v.status, v.failure, v.detail, v.received, v.seconds, v.version, v.cycle,
+            """SELECT v.id, v.at, v.outcome, v.status, v.failure, v.detail, v.received, v.seconds, v.version, v.cycle,
                       v.score, r.text AS reason, c.policy, c.kind
                FROM visits v LEFT JOIN reasons r ON r.id = v.why LEFT JOIN cycles c ON c.id = v.cycle
-               WHERE v.page = ? ORDER BY v.id DESC LIMIT ?""",
-            (page, limit),
+               WHERE v.page = ? AND v.id < ? ORDER BY v.id DESC LIMIT ?""",
+            (page, before, limit),
         )
         return _named_outcomes(rows)
 

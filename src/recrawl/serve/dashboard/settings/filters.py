@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Any
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
 from recrawl.errors import NotKnown, UsageError
-from recrawl.repository.explain.noise import check_filter
+from recrawl.repository.explain.noise import Preview, check_filter
 from recrawl.repository.reports.sites import names
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.settings.topics import redirect_saved, show_settings
@@ -71,7 +70,7 @@ def _as_text(row: Filter) -> str:
     return json.dumps(asdict(row), ensure_ascii=False)
 
 
-def _preview(views: Views, form: Form, added: Filter) -> dict[str, Any] | None:
+def _preview(views: Views, form: Form, added: Filter) -> Preview | None:
     """Return what the filter would have hidden; None after an error."""
     try:
         return preview_filter(views.context.folder, added)
@@ -80,7 +79,7 @@ def _preview(views: Views, form: Form, added: Filter) -> dict[str, Any] | None:
         return None
 
 
-def _noise(views: Views, request: Request, form: Form, preview: dict[str, Any] | None = None) -> Response:
+def _noise(views: Views, request: Request, form: Form, preview: Preview | None = None) -> Response:
     with views.reading() as repository:
         sites = names(repository)
     return show_settings(

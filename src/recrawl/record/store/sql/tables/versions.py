@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.model import Outcome, State
-from recrawl.record.rows import ScreenshotRow, StoredPage, VersionRow
+from recrawl.record.rows import NO_NUMBER, ScreenshotRow, StoredPage, VersionRow
 from recrawl.record.store.site_tables import WarcTable
 from recrawl.record.store.sql.base import AMONG, UPDATES, SqlTable, enum_list, json_list
 from recrawl.record.store.tables import LinkTable, ScreenshotTable, VersionTable
@@ -39,9 +39,9 @@ class SqlVersions(SqlTable, VersionTable):
         rows = self._db.execute(f"SELECT {_COLUMNS} FROM versions WHERE page = ? ORDER BY id", (page,))
         return [VersionRow._make(row) for row in rows]
 
-    def newest_of_page(self, page: int, limit: int) -> list[VersionRow]:
+    def newest_of_page(self, page: int, limit: int, before: int = NO_NUMBER) -> list[VersionRow]:
         rows = self._db.execute(
-            f"SELECT {_COLUMNS} FROM versions WHERE page = ? ORDER BY id DESC LIMIT ?", (page, limit)
+            f"SELECT {_COLUMNS} FROM versions WHERE page = ? AND id < ? ORDER BY id DESC LIMIT ?", (page, before, limit)
         )
         return [VersionRow._make(row) for row in rows]
 

@@ -1,4 +1,4 @@
-"""What the operations of the API answer with: one type each, from which JSON and its schema are made.
+"""What operations answer with: types from which JSON and its schema are made, and the cursors of lists.
 
 Times are ISO 8601 in UTC. A field that may be missing in a repository of today is `None` there, never left out.
 """
@@ -15,6 +15,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, get_args, get_orig
 import msgspec
 from msgspec import Meta, Struct
 
+from recrawl.errors import UsageError
 from recrawl.operations import described_fields
 from recrawl.settings import Seed
 
@@ -117,30 +118,6 @@ class StatusAnswer(BaseAnswer, frozen=True, kw_only=True):
     last_cycle: CycleAnswer | None
     problems: Annotated[list[str], about("What needs attention, in sentences.")]
     scheduler: SchedulerAnswer
-
-
-class UsedSpaceAnswer(BaseAnswer, frozen=True, kw_only=True):
-    """What a kind of data, or a site, takes on the disk."""
-
-    name: str
-    bytes: int
-    month: Annotated[int | None, about("Bytes of the last 30 days; null if the repository is younger than a day.")]
-    records: Annotated[int, about("Versions, screenshots and requisites; 0 for what is not made of these.")]
-
-
-class UsageAnswer(BaseAnswer, frozen=True, kw_only=True):
-    """What the repository takes on the disk."""
-
-    bytes: int
-    month: Annotated[int | None, about("Bytes of the last 30 days; null if the repository is younger than a day.")]
-    free: Annotated[int, about("Free bytes of the file system.")]
-    full: Annotated[
-        datetime | None, about("When it will be full at the growth of the last 30 days; null if not in 20 years.")
-    ]
-    kinds: Annotated[list[UsedSpaceAnswer], about("The largest first.")]
-    sites: Annotated[list[UsedSpaceAnswer], about("Versions and screenshots of each site, the largest first.")]
-    ages: Annotated[dict[str, int], about("Bytes of archive records of the last 30 days, the year before, older.")]
-    remote: Annotated[bool, about("Finished archive files are in an object store.")]
 
 
 class HintTrustAnswer(BaseAnswer, frozen=True, kw_only=True):
@@ -486,15 +463,6 @@ class RemovedSeedsAnswer(BaseAnswer, frozen=True, kw_only=True):
     removed: list[str]
 
 
-class FilterPreviewAnswer(BaseAnswer, frozen=True, kw_only=True):
-    """What a filter would have hidden: `hides` of the `of` changes of `pages` pages."""
-
-    hides: int
-    of: int
-    pages: int
-    example: str
-
-
 class NamedAnchorAnswer(BaseAnswer, frozen=True, kw_only=True):
     """The anchor of a site, named by hand; null if it is detected."""
 
@@ -563,27 +531,6 @@ class RequestedVisitsAnswer(BaseAnswer, frozen=True, kw_only=True):
 
     pages: int
     started: Annotated[bool, about("False if a cycle is running: it is followed by the visits.")]
-
-
-class TaggedAnswer(BaseAnswer, frozen=True, kw_only=True):
-    """A tag on a page or site."""
-
-    name: str
-    target: str
-
-
-class UntaggedAnswer(BaseAnswer, frozen=True, kw_only=True):
-    """A tag that was removed from a page or site."""
-
-    removed: str
-    target: str
-
-
-class MarkedReadAnswer(BaseAnswer, frozen=True, kw_only=True):
-    """Changes that were marked."""
-
-    marked: Annotated[int | Literal["all"], about("How many.")]
-    read: bool
 
 
 class SavedFilterAnswer(BaseAnswer, frozen=True, kw_only=True):
@@ -766,6 +713,24 @@ class ComparisonAnswer(BaseAnswer, frozen=True, kw_only=True):
     error: str = ""
     question: Annotated[dict[str, Any] | None, about("The policies, budgets and cycle that were asked for.")] = None
     rows: Annotated[list[dict[str, Any]], about("One result for each policy and budget.")] = []
+
+
+def bad_cursor(cursor: str) -> UsageError:
+    """The error for an invalid `after`."""
+    return UsageError(f"invalid cursor '{cursor}'; use `next` of the previous response, or omit it")
+
+
+def number_after(cursor: str, *, default: int = -1) -> int:
+    """The number in a cursor; the default if it is empty.
+
+    >>> number_after(""), number_after("7")
+    (-1, 7)
+    """
+    if not cursor:
+        return default
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 16):
+        raise bad_cursor(cursor)
+    return int(cursor)
 
 
 @cache
