@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 from urllib.parse import urlsplit
 
-from recrawl.cli.failure_reference import MISBEHAVIOUR
+from recrawl.cli.reference import MISBEHAVIOUR
 from recrawl.model import Failure
 
 HTML = "text/html; charset=utf-8"

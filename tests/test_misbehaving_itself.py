@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from recrawl.cli.failure_reference import MISBEHAVIOUR
+from recrawl.cli.reference import MISBEHAVIOUR
 from recrawl.model import Failure
 from tests.misbehaving import KINDS, ROBOTS, Misbehaving, bomb, listing
 

@@ -21,7 +21,7 @@ import typer.main
 from hypothesis import HealthCheck, given, settings, strategies
 
 import recrawl
-from recrawl.cli import MODULES, VERBS, app_of
+from recrawl.cli import GROUPS, VERBS, app_of, command_of
 from recrawl.mcp_server import assistant_tools
 from recrawl.operations import (
     Described,
@@ -191,10 +191,9 @@ def test_an_unknown_field_suggests_the_nearest(one: Operation) -> None:
 def command_lines() -> Iterator[tuple[str, Any, Given]]:
     """Each option and argument of the command line that is declared for other surfaces too."""
     for verb in VERBS:
-        module = importlib.import_module(MODULES[verb])
-        if hasattr(module, "command"):
+        if verb not in GROUPS:
             parser = typer.main.get_command(app_of(verb)).commands[verb]  # type: ignore[attr-defined]
-            yield from ((verb, parser, it) for it in parameters_of(module.command).values())
+            yield from ((verb, parser, it) for it in parameters_of(command_of(verb)).values())
 
 
 OPTIONS = list(command_lines())
@@ -337,7 +336,7 @@ SAME = {
 @pytest.mark.parametrize("name", SAME)
 def test_conditions_are_declared_once(name: str) -> None:
     group, method = SAME[name]
-    surfaces = (importlib.import_module(MODULES[name]).command, EVERY[name].function, method)
+    surfaces = (command_of(name), EVERY[name].function, method)
     for condition, one in members_of(group).items():
         assert [parameters_of(surface)[condition] for surface in surfaces] == [one] * 3
 
@@ -349,8 +348,7 @@ OWN_TEXT = {"site", "since", "cursor", "limit", "url", "query", "budget", "seed"
 def test_no_field_is_described_twice() -> None:
     """What a command and the operation of the API that does the same both take is one declaration."""
     for verb in VERBS:
-        command = getattr(importlib.import_module(MODULES[verb]), "command", None)
-        given = parameters_of(command) if command else {}
+        given = {} if verb in GROUPS else parameters_of(command_of(verb))
         for one in (one for one in OPERATIONS if verb in one.commands and one.name != "save_filter"):  # keeps texts
             for name in set(given) & set(one.parameters) - OWN_TEXT:
                 assert given[name].about is one.parameters[name].about, (verb, one.name, name)

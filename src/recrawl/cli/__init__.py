@@ -3,16 +3,19 @@
 `recrawl COMMAND` imports only the module of that command, so that `recrawl --help` and small queries start quickly.
 Commands parse options and print; the work is done by `recrawl.repository` and `recrawl.lab`.
 
-manage/      create a repository, say what it tracks, verify it: init, add, rm, config, access, import, export,
-             chunks, sink, check, erase, move
-refresh/     visit pages: crawl, cycle, run, serve, demo
-read/        list what is stored: status, usage, sites, pages, changes, log, show, diff, search
-explain/     explain and estimate: why, anchor, noise, policies, plugins
+track.py     create a repository, say what it tracks: init, add, rm, tag, config, access
+refresh.py   visit pages: crawl, cycle, recheck, run; serve, mcp
+demo.py      a repository that stays fresh, on a small web
+read.py      list what is stored: status, usage, sites, pages, changes, log, show, diff, search
+explain.py   explain and estimate: why, anchor, noise, policies, plugins
+exchange.py  other systems: import, export, chunks, sink
+maintain.py  verify, repair, move; completion
+erase.py     take pages out, with all traces of them
 cluster.py   `recrawl cluster`: start, join, status, stop, move, drain
 lab/         `recrawl lab`: run, compare, predict, reproduce, synth, serve
 declared.py  options and arguments of commands, from the declarations in `recrawl.parameters`
 terminal/    what commands share: output, tables, progress, opening a repository
-reference.py, api_reference.py, failure_reference.py, markdown.py  the generated pages of docs/reference
+reference.py  the generated pages of docs/reference
 manual.py    man pages
 """
 
@@ -26,6 +29,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from keyword import iskeyword
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -92,32 +96,19 @@ MORE = {
 OLD_SPELLINGS = {"predict": ("why", "--chance"), "rates": ("why", "--rate")}
 """Commands that have become part of another one; they work, and say the new spelling."""
 
-_FOLDERS = {
-    "manage": (
-        "init",
-        "add",
-        "rm",
-        "tag",
-        "config",
-        "access",
-        "import",
-        "export",
-        "chunks",
-        "sink",
-        "check",
-        "erase",
-        "move",
-        "completion",
-    ),
-    "refresh": ("crawl", "cycle", "recheck", "run", "serve", "mcp", "demo"),
+_OF_MODULE = {
+    "track": ("init", "add", "rm", "tag", "config", "access"),
+    "refresh": ("crawl", "cycle", "recheck", "run", "serve", "mcp"),
+    "demo": ("demo",),
     "read": ("status", "usage", "sites", "pages", "changes", "log", "show", "diff", "search"),
     "explain": ("why", "anchor", "noise", "policies", "plugins"),
+    "exchange": ("import", "export", "chunks", "sink"),
+    "maintain": ("check", "move", "completion"),
+    "erase": ("erase",),
+    "cluster": ("cluster",),
+    "lab": ("lab",),
 }
-_RENAMED = {"import": "imports", "export": "exports"}
-"""Commands whose module has another name: `import` is a keyword of Python."""
-MODULES = {"lab": "recrawl.cli.lab", "cluster": "recrawl.cli.cluster"} | {
-    verb: f"recrawl.cli.{folder}.{_RENAMED.get(verb, verb)}" for folder, verbs in _FOLDERS.items() for verb in verbs
-}
+MODULES = {verb: f"recrawl.cli.{module}" for module, verbs in _OF_MODULE.items() for verb in verbs}
 """Command to its module."""
 _NO_HEADER = "--no-header"
 """Accepted anywhere on the command line: tables in a pipe begin with their first row."""
@@ -125,7 +116,8 @@ _WIDE = "--wide"
 """Accepted anywhere too: tables on a terminal may be wider than it, and show URLs whole."""
 _UsageProblem: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 """What typer raises for wrong usage; it has no public name of its own."""
-_GROUPS = {"cluster", "lab"}
+GROUPS = {"cluster", "lab"}
+"""Commands that have commands."""
 _INTERRUPTED = 130
 _TAKE_MINUS = {"diff", "search", "config"}
 """Commands whose arguments may begin with a minus: versions counted from the newest, excluded search terms."""
@@ -164,7 +156,7 @@ def _invoked(arguments: Sequence[str]) -> int:
         if verb and verb not in VERBS:
             raise UnknownName("command", verb, VERBS)
         missing = not verb and not {"--help", "--version", "--all"} & set(given)
-        app = app_of(verb, _verb(arguments[arguments.index(verb) + 1 :]) if verb in _GROUPS else "")
+        app = app_of(verb, _verb(arguments[arguments.index(verb) + 1 :]) if verb in GROUPS else "")
         ended = app(args=["--help"] if missing else given, prog_name="recrawl", standalone_mode=not as_json)
         if isinstance(ended, int) and ended:
             return ended
@@ -259,6 +251,11 @@ def _verb(arguments: Sequence[str]) -> str:
     return ""
 
 
+def command_of(verb: str) -> Any:
+    """The function of a command; `cluster` and `lab` are none themselves."""
+    return getattr(importlib.import_module(MODULES[verb]), f"{verb}_" if iskeyword(verb) else verb)
+
+
 def inner_app(verb: str, part: str = "") -> typer.Typer:
     """The commands of `cluster` or `lab`; of the lab, only `part` if it is one of them."""
     module = importlib.import_module(MODULES[verb])
@@ -282,13 +279,14 @@ def app_of(verb: str, part: str = "") -> typer.Typer:
     # Typer inspects every command it is given, so it gets only the requested one; stubs of all for the help.
     for name, text in VERBS.items():
         if name == verb:
-            if name in _GROUPS:
+            if name in GROUPS:
                 app.add_typer(inner_app(name, part), name=name, help=text)
             else:
-                module = importlib.import_module(MODULES[name])
+                function = command_of(name)
                 context = {"ignore_unknown_options": name in _TAKE_MINUS}
-                command, about = as_command(module.command), module.command.__doc__
-                app.command(name, help=about, epilog=module.EXAMPLE, context_settings=context)(command)
+                app.command(name, help=function.__doc__, epilog=function.example, context_settings=context)(
+                    as_command(function)
+                )
         elif not verb:
             app.command(name, help=text)(_stub)
     return app

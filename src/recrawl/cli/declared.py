@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import wraps
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, TypeVar, get_args
 
 import typer
 
@@ -20,6 +20,19 @@ from recrawl.operations import Given, evaluated, parameters_of
 Parameter = inspect.Parameter
 _MOST_SHOWN = 1e9
 """A range up to more than this says nothing to people; the command itself refuses what makes no sense."""
+
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def example(text: str) -> Callable[[Command], Command]:
+    """Give a command the example that its help ends with."""
+
+    def declare(function: Command) -> Command:
+        function.example = text  # type: ignore[attr-defined]
+        return function
+
+    return declare
 
 
 def as_command(function: Callable[..., Any]) -> Callable[..., Any]:

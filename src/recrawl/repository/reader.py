@@ -28,11 +28,11 @@ from recrawl.parameters import (
     Query,
     SearchQuery,
     SettingName,
-    Site,
     SiteNumber,
     Url,
     VersionNumber,
 )
+from recrawl.parameters import Site as SiteName
 from recrawl.record import listings, storage
 from recrawl.record.rows import VersionRow
 from recrawl.record.storage import Storage
@@ -40,8 +40,7 @@ from recrawl.repository.lookup import When, key_of, origin_of, planning_folder, 
 from recrawl.repository.opening import load, options_of, settings_file, steady_timer, system_clock
 from recrawl.repository.results.pages import Page, Version
 from recrawl.repository.results.rows import Rows
-from recrawl.repository.results.values import Change, Explanation, SearchHit, SearchHits, Status, Visit, at
-from recrawl.repository.results.values import Site as SiteTotals
+from recrawl.repository.results.values import Change, Explanation, SearchHit, SearchHits, Site, Status, Visit, at
 from recrawl.settings import SETTINGS, Seed, Settings
 from recrawl.times import duration
 
@@ -186,7 +185,7 @@ class Reader:
         return status(self.storage, self.settings, self.now())
 
     @operation(http="GET /sites", commands=("sites",), part="recrawl.repository.reports.lists:sites")
-    def sites(self) -> list[SiteTotals]:
+    def sites(self) -> list[Site]:
         """List the sites with their totals; in Python also those that were added and not crawled yet."""
         from recrawl.repository.status import sites  # lazy: loads what learns from visits
 
@@ -414,7 +413,9 @@ class Reader:
         return rates.rate(planning_folder(self.storage, url), self.settings, self.options(), url, estimator)
 
     @operation(http="GET /anchors", commands=("anchor",), answer="SiteAnchorAnswer", slow=True)
-    def anchors(self, site: Site = "", *, every: AnchorEvery = "6h", per_minute: PerMinute = 0.0) -> list[SiteAnchor]:
+    def anchors(
+        self, site: SiteName = "", *, every: AnchorEvery = "6h", per_minute: PerMinute = 0.0
+    ) -> list[SiteAnchor]:
         """Find the anchor of each site: the page that links its newest pages, and change by link distance from it.
 
         `every` is how often the pages near the anchor are to be visited, `per_minute` the most pages per minute over

@@ -1,14 +1,9 @@
 """`recrawl lab`: replay policies on histories, repeat published experiments, generate and serve webs.
 
-compare.py    `lab compare`: policies at several budgets and cycle lengths
-extract.py    `lab extract`: the main content of the pages of a file
-label.py      `lab label`: judge given changes at every level: bytes, text, content
-options.py    options that these commands share, and the cache folder
-predict.py    `lab predict`: accuracy of change prediction on archives
-reproduce.py  `lab reproduce`: tables and figures of the publications
-run.py        `lab run`: replay archives under policies
-serve.py      `lab serve`: archives over HTTP, at an adjustable time
-synth.py      `lab synth`: generate a web as an archive
+replays.py   `lab run`, `lab compare`: policies on archives; options that the commands share
+evaluate.py  `lab predict`, `lab label`, `lab extract`, `lab reproduce`: accuracy, judged changes, published results
+serve.py     `lab serve`: archives over HTTP, at an adjustable time
+synth.py     `lab synth`: generate a web as an archive
 """
 
 from __future__ import annotations
@@ -29,6 +24,10 @@ _EXAMPLES = {
     "synth": "synth world.parquet --sites 3 --pages 100 --days 30 --set births=0.02",
     "serve": "serve world.parquet --port 8080 --speed 3600 --at 2024-01-15T12:00",
 }
+_MODULES = {"run": "replays", "compare": "replays"} | dict.fromkeys(
+    ("predict", "label", "extract", "reproduce"), "evaluate"
+)
+"""Commands whose module has another name."""
 
 
 def app_with(wanted: str = "") -> typer.Typer:
@@ -36,6 +35,7 @@ def app_with(wanted: str = "") -> typer.Typer:
     app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     for name, example in _EXAMPLES.items():
         if wanted not in _EXAMPLES or name == wanted:
-            function = getattr(importlib.import_module(f"recrawl.cli.lab.{name}"), f"{name}_command")
+            module = importlib.import_module(f"recrawl.cli.lab.{_MODULES.get(name, name)}")
+            function = getattr(module, f"{name}_command")
             app.command(name, epilog=f"Example: recrawl lab {example}")(as_command(function))
     return app

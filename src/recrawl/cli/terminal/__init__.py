@@ -4,6 +4,5 @@ output.py          plain text, tables and JSON on standard output
 progress.py        progress bars, or progress lines for the service
 run_report.py      the progress and the summary of a crawl or cycle
 completions.py     words and values that a shell completes
-session.py         common options, opening and locking the repository
 signals.py         Ctrl-C and SIGTERM
 """

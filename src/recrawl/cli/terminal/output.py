@@ -14,14 +14,18 @@ from datetime import datetime
 from itertools import accumulate
 from pathlib import Path
 from textwrap import wrap
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import recrawl
 from recrawl.durable_files import replace_file
 from recrawl.errors import UsageError
 from recrawl.repository.results.addresses import readable_url
 from recrawl.repository.results.words import count, percent
+
+if TYPE_CHECKING:
+    from recrawl.repository.repository import Repository
 
 __all__ = [
     "AsJson",
@@ -31,6 +35,7 @@ __all__ = [
     "json_line",
     "note",
     "percent",
+    "repository",
     "say",
     "show_markdown",
     "table",
@@ -76,6 +81,11 @@ def note(text: str) -> None:
 def as_json(value: Any) -> None:
     """Print a value as indented JSON."""
     typer.echo(json_text(value, indent=2))
+
+
+def repository(ctx: typer.Context) -> Repository:
+    """The repository in or above the current folder, or the one that `-C` names."""
+    return recrawl.open(ctx.obj or Path(), notify=note)
 
 
 def write_picture(file: Path, picture: bytes, *, json: bool, **facts: Any) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recrawl.cli.terminal.output import AsJson, as_json, count, note, say, table
-from recrawl.cli.terminal.session import repository
+from recrawl.cli.declared import example
+from recrawl.cli.terminal.output import AsJson, as_json, count, note, repository, say, table
 from recrawl.errors import UsageError
 from recrawl.parameters import Wait
 from recrawl.repository.results.words import size
@@ -21,10 +21,10 @@ _LOG = {
     "number": ">number", "at": "time", "who": "who", "pages": ">pages", "versions": ">versions", "bytes": ">bytes",
     "reason": "reason",
 }  # fmt: skip
-EXAMPLE = "Example: recrawl erase https://example.org/old --reason 'request of 3 May'"
 
 
-def command(
+@example("Example: recrawl erase https://example.org/old --reason 'request of 3 May'")
+def erase(
     ctx: typer.Context,
     urls: Annotated[list[str] | None, typer.Argument(metavar="[URL...]", help="URL of a page.")] = None,
     site: Annotated[str, typer.Option("--site", metavar="SITE", help="All of this site.")] = "",

@@ -1,23 +1,41 @@
-"""`recrawl lab run`: replay archives under policies; also the replays behind `recrawl lab compare`."""
+"""`lab run` and `lab compare`: replay archives under policies; options that the commands of the lab share."""
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Unpack, cast
 
 import typer
 
-from recrawl.cli.lab import options
 from recrawl.cli.terminal.output import AsJson, as_json, note, table
 from recrawl.errors import UsageError
-from recrawl.parameters import CycleLength, Policies, ReplayBudget, SingleReplay
+from recrawl.extras import CHARTS, require
+from recrawl.parameters import (
+    ChartMetric,
+    CycleLength,
+    CycleLengths,
+    Policies,
+    Replay,
+    ReplayBudget,
+    ReplayBudgets,
+    SeedCount,
+    SingleReplay,
+)
 from recrawl.times import duration
 
 if TYPE_CHECKING:
     from recrawl.lab.replays.trials import Trial
 
+Archives = Annotated[
+    list[Path], typer.Argument(metavar="ARCHIVE...", help="Parquet files, folders of Parquet files, or CDX listings.")
+]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Ignore the cache: read and replay again.")]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Number of processes. Default: as many as pay, at most one per core.")
+]
 COLUMNS = {
     "policy": "policy",
     "budget": ">budget",
@@ -37,9 +55,22 @@ COLUMNS = {
 }
 WEIGHTED = {"change_ratio": "weighted_change_ratio", "freshness": "weighted_freshness"}
 """Measure to the same measure weighted by importance."""
-
 _OF_SETUP = ("discover", "at_start", "failures", "late", "hints", "cost", "site_share", "copies", "shards")
 """Options of a replay that are fields of `Setup` as they are."""
+_METRICS = (*(key for key in COLUMNS if key not in ("policy", "budget", "cycle_days")), *WEIGHTED.values())
+_CHARTS = (".png", ".svg", ".html", ".json")
+Charts = Annotated[
+    list[Path] | None, typer.Option(help="Write a chart to this file: .png, .svg, .html or .json; repeatable.")
+]
+
+
+def cache_folder() -> Path:
+    """The folder of cached archives and replays, which can be deleted at any time; `RECRAWL_CACHE` moves it."""
+    named = os.environ.get("RECRAWL_CACHE")
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "recrawl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,15 +86,15 @@ class Grid:
 
 
 def run_command(
-    archives: options.Archives,
+    archives: Archives,
     policy: Policies,
     budget: ReplayBudget = 0.01,
     cycle: CycleLength = "1d",
     seed: Annotated[
         list[int] | None, typer.Option(help="Random seed; repeatable: means and spread over all seeds.")
     ] = None,
-    workers: options.Workers = None,
-    no_cache: options.NoCache = False,
+    workers: Workers = None,
+    no_cache: NoCache = False,
     json: AsJson = False,
     **replay: Unpack[SingleReplay],
 ) -> None:
@@ -106,7 +137,7 @@ def replay_grid(grid: Grid, workers: int | None, no_cache: bool) -> list[dict[st
     if min(seconds) <= 0:
         raise UsageError("invalid cycle length: must be longer than 0 s")
     needs = needs_of(grid.policies)
-    cache = None if no_cache else options.cache_folder()
+    cache = None if no_cache else cache_folder()
     with detailed() as bars:
         reading = bars.add_task("reading", total=None, detail="")
 
@@ -138,3 +169,52 @@ def replay_grid(grid: Grid, workers: int | None, no_cache: bool) -> list[dict[st
     if ignored:
         note(f"of the weights in {asked['importance']}, {ignored}")
     return over_seeds(results)
+
+
+def compare_command(
+    archives: Archives,
+    policy: Policies,
+    budget: ReplayBudgets = None,
+    cycle: CycleLengths = None,
+    seeds: SeedCount = 3,
+    metric: ChartMetric = "change_ratio",
+    chart: Charts = None,
+    workers: Workers = None,
+    no_cache: NoCache = False,
+    json: AsJson = False,
+    **replay: Unpack[Replay],
+) -> None:
+    """Compare policies at several budgets and cycle lengths, over several seeds."""
+    _check(metric, chart or [])
+    if chart:
+        require(*CHARTS)
+    grid = Grid(
+        archives=archives,
+        policies=policy,
+        budgets=budget or [0.0025, 0.01, 0.04],
+        lengths=cycle or ["1d"],
+        seeds=list(range(1, seeds + 1)),
+        replay=cast("SingleReplay", replay),
+    )
+    rows = replay_grid(grid, workers, no_cache)
+    _draw(rows, metric, chart or [])
+    show_rows(rows, replay["importance"], json)
+
+
+def _check(metric: str, charts: list[Path]) -> None:
+    """Refuse invalid options before the long work."""
+    if metric not in _METRICS:
+        raise UsageError(f"invalid --metric '{metric}': use one of {', '.join(_METRICS)}")
+    for path in charts:
+        if path.suffix.lower() not in _CHARTS:
+            raise UsageError(f"invalid --chart '{path.name}': the name must end in {', '.join(_CHARTS)}")
+        if not path.parent.is_dir():
+            raise UsageError(f"cannot write {path}: folder {path.parent} does not exist")
+
+
+def _draw(rows: list[dict[str, Any]], metric: str, charts: list[Path]) -> None:
+    for path in charts:
+        from recrawl.lab.charts import compared  # lazy: altair loads slowly
+
+        compared(rows, metric, path)
+        note(f"wrote {path}")

@@ -1,21 +1,80 @@
-"""`recrawl move`: move the facts to PostgreSQL, the archive to object storage, both into a cluster, or back."""
+"""Commands that verify, repair and move a repository, and completion in a shell: check, move, completion."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
-from recrawl.cli.terminal.output import AsJson, as_json, count, note, say
-from recrawl.cli.terminal.session import repository
-from recrawl.errors import UsageError
+from recrawl.cli.declared import example
+from recrawl.cli.terminal.completions import COMPLETE_VARIABLE
+from recrawl.cli.terminal.output import AsJson, as_json, count, note, repository, say
+from recrawl.errors import DiskFull, StorageFailure, UsageError
 from recrawl.parameters import Wait
 
-EXAMPLE = "Example: recrawl move --to 'postgresql://crawler:${CRAWL_PASSWORD}@db.example/crawl?schema=news'"
+if TYPE_CHECKING:
+    from recrawl.repository.checking import CheckReport
 
 
-def command(
+@example("Example: recrawl check --repair")
+def check(
+    ctx: typer.Context,
+    repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired.")] = False,
+    truth: Annotated[
+        bool, typer.Option("--truth", help="Read every stored version again, and compare all with the archive alone.")
+    ] = False,
+    erased: Annotated[
+        bool, typer.Option("--erased", help="Read every file, to prove that nothing is left of what was erased.")
+    ] = False,
+    text: Annotated[
+        list[str] | None, typer.Option("--text", help="With --erased: a text that no file may have; repeatable.")
+    ] = None,
+    wait: Wait = False,
+    json: AsJson = False,
+) -> None:
+    """Verify database, archive and index against each other. Exits with 1 if a problem is left.
+
+    Every record of the archive is read, so a large repository takes a while. With --repair, the index is rebuilt, an
+    archive file that lost its end is cut after its last sound record, versions whose record is damaged are marked as
+    lost (the next visit downloads the page in full), and counters are computed again. What a crash leaves behind needs
+    no repair: the next writing check sees to it. With --truth, texts, titles, changes and what a search finds are
+    computed from the WARC records alone and compared with what the database and the index say. With --erased, every
+    file of the repository is read, as it is and decompressed, for addresses that were erased and for each --text.
+    """
+    from recrawl.repository.checking import unusable  # lazy: the help does without
+
+    try:
+        with repository(ctx) as repo:
+            report = repo.check(repair=repair, truth=truth, erased=erased, texts=text or (), wait=wait)
+    except DiskFull:
+        raise
+    except StorageFailure as error:
+        report = unusable(error)
+    if json:
+        as_json(report.as_dict())
+    else:
+        _print(report)
+    if not report.clean:
+        raise typer.Exit(1)
+
+
+def _print(report: CheckReport) -> None:
+    for text in report.notes:
+        note(text)
+    for problem in report.problems:
+        say(f"{problem.part}: {problem.what}" + (f"; repaired: {problem.repaired}" if problem.repaired else ""))
+    what = count(len(report.problems), "problem") if report.problems else "no problem"
+    versions, records = count(report.versions, "version"), count(report.records, "record")
+    say(f"{what} in {count(report.pages, 'page')}, {versions}, {records} ({report.bytes / 1e6:,.1f} MB)")
+    if not report.clean:
+        note("'recrawl check --repair' repairs what can be repaired")
+
+
+@example("Example: recrawl move --to 'postgresql://crawler:${CRAWL_PASSWORD}@db.example/crawl?schema=news'")
+def move(
     ctx: typer.Context,
     to: Annotated[
         str,
@@ -36,7 +95,7 @@ def command(
 
     With --to, the old store stays in use until every row of the copy was compared with it. It is not deleted. With
     --archive, files are put into the object store, and kept in the folder as far as its cache has room; or all
-    of them are got back. If the command is interrupted, run it again: it goes on where it stopped. The service of the
+    of them are got back. If the move is interrupted, run it again: it goes on where it stopped. The service of the
     repository must not run.
 
     With --shards and both, the repository becomes a cluster: recrawl move --shards 32
@@ -132,3 +191,26 @@ def _move_archive(ctx: typer.Context, to: str, *, wait: bool, json: bool) -> Non
         as_json(moved._asdict())
         return
     say(f"moved {count(moved.files, 'archive file')} to {moved.to}")
+
+
+class Shell(StrEnum):
+    """Shells with completion."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+@example("Example: recrawl completion bash")
+def completion(
+    ctx: typer.Context,  # noqa: ARG001
+    shell: Annotated[Shell, typer.Argument(help="Your shell.")],
+    json: AsJson = False,
+) -> None:
+    """Print a script that completes commands, options, policies, settings, sites and states in your shell.
+
+    bash: append it to ~/.bashrc. zsh: append it to ~/.zshrc, after compinit. fish: write it to
+    ~/.config/fish/completions/recrawl.fish.
+    """
+    script = get_completion_script(prog_name="recrawl", complete_var=COMPLETE_VARIABLE, shell=shell.value)
+    as_json({"shell": shell.value, "script": script}) if json else say(script)

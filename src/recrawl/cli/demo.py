@@ -1,4 +1,4 @@
-"""`recrawl demo`: generate a web on this machine, serve, crawl and refresh it."""
+"""`recrawl demo`: a repository that stays fresh, on a small web."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recrawl.cli.declared import example
 from recrawl.cli.terminal.output import AsJson, as_json, percent, say, table, when
 from recrawl.cli.terminal.signals import Stop
 from recrawl.errors import UsageError
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from recrawl.lab.formats.archive import Archive
     from recrawl.lab.timelapse import Clock, TimeLapseServer
     from recrawl.repository.repository import Repository
-
-EXAMPLE = "Example: recrawl demo --cycles 10 --budget 0.2"
 
 _DAY = 86_400.0
 _SPEED = 0.4 * _DAY
@@ -41,7 +40,8 @@ class _Stage:
     quiet: bool
 
 
-def command(
+@example("Example: recrawl demo --cycles 10 --budget 0.2")
+def demo(
     ctx: typer.Context,  # noqa: ARG001
     seed: Annotated[int, typer.Option(help="Random seed of the generated web.")] = 1,
     count: Annotated[int, typer.Option("--cycles", min=1, help="Number of days to refresh.")] = 8,

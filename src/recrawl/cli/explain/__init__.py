@@ -1,1 +1,0 @@
-"""Commands that explain and estimate: why, anchor, noise, policies, plugins."""
