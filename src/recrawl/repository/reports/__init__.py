@@ -12,5 +12,6 @@ tables written at the end of each cycle. Reports on very large sites cover a par
     marks.py            tags and intervals of a page or site
     usage.py            what takes space, how it grows, when the disk will be full
     activity.py         the newest visits and cycles
+    lists.py            bounded parts of lists as answers, with cursors
     pages.py            one page: versions, text, source, difference
 """

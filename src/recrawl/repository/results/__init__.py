@@ -6,6 +6,7 @@ difference.py  Difference: what lies between two versions
 pictures.py    screenshots, and what changed between two
 values.py      other values that are read: Change, Visit, Site, Status, SearchHit, Explanation
 runs.py        what writing returns: Report, Plan, Progress, Removal, Import, Attempt
+answers.py     answers as JSON with their schemas, and cursors of lists
 rows.py        Rows: lazy results, as Arrow tables and pandas frames on request
 failures.py    failures of visits in words
 words.py       counted nouns
