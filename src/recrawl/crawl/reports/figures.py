@@ -21,7 +21,6 @@ import numpy as np
 
 from recrawl.columns import DAY, HOUR, Flags, Floats, Ints, unique
 from recrawl.crawl.state.array_files import Arrays, read_arrays, write_arrays
-from recrawl.crawl.state.load_book import mark_before, past
 from recrawl.learn.chunks import where
 from recrawl.learn.rates.staleness import page_rates, share_deviation, site_rates
 from recrawl.model import State
@@ -67,6 +66,8 @@ def summary_columns(repository: Storage) -> Columns:
 
 def _outdated(file: Arrays, store: Store, pages: int) -> Ints | None:
     """The pages whose rows in the file are missing or outdated; None if the file cannot be used."""
+    from recrawl.crawl.state.load_book import mark_before  # lazy: loads what finds copies
+
     if not file.keys() > _HEAD or str(file["version"]) != __version__:
         return None
     number, touched = store.pages.touched()
@@ -102,6 +103,8 @@ def _file(repository: Storage) -> Path:
 
 AGES = (HOUR, 6 * HOUR, DAY, 3 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 90 * DAY)
 """Upper ends of the classes of the age distribution, in seconds; the last class is open."""
+    from recrawl.crawl.state.load_book import mark_before  # lazy: loads what finds copies
+
 QUANTILES = (10, 50, 90, 100)
 _AHEAD = (0.0, 60.0, 600.0, *(n * HOUR for n in (1, 3, 6, 12)), *(n * DAY for n in (1, 2, 4, 7, 14, 30, 90, 365)))
 """Seconds after the measurement for which freshness is computed ahead."""
@@ -238,6 +241,8 @@ class _Freshness:
 
 def measure(store: Store, pages: Columns, now: float, spread: float) -> tuple[Figures, list[dict[str, Any]]]:
     """Measure the repository and its sites, from one row per page."""
+    from recrawl.crawl.state.load_book import past  # lazy: `status` reads what was counted
+
     sites = max(store.next_id("sites"), int(pages["site"].max(initial=-1)) + 1)
     pages = {**pages, "last_visit": past(pages["last_visit"], now)}
     watched = np.maximum(pages["last_visit"] - pages["found"], 0.0)
