@@ -73,7 +73,7 @@ class PageText(WebAnswer, frozen=True, kw_only=True):
     version: Annotated[int, Meta(description="1 is the oldest.")]
     versions: Annotated[int, Meta(description="How many there are.")]
     at: Annotated[datetime, Meta(description="When it was downloaded.")]
-    text: Annotated[str, Meta(description="Its text.")]
+    text: Annotated[str, Meta(description="Its content as Markdown, without menus and footers.")]
     language: str = ""
     published: datetime | None = None
     updated: datetime | None = None
@@ -199,11 +199,11 @@ def search(
 
 @operation(tool=True)
 def page(repo: Repository, *, url: Page, at: When = "", start: Start = 0) -> PageText:
-    """Read a stored page, as it is now or as it was at a time."""
+    """Read a stored page as Markdown, as it is now or as it was at a time."""
     known = repo.page(url)
     versions = known.versions
     version = known.version(at or -1)
-    text = version.text
+    text = version.markdown or version.text
     end = start + LONGEST_TEXT
     return PageText(
         url=version.url,

@@ -62,9 +62,9 @@ def server(opened: Opener, *, writing: bool = False) -> Server[Any]:
                 types.ResourceTemplate(
                     name="page",
                     uri_template=f"{_SCHEME}{{time}}/{{url}}",
-                    description="The text of a page as it was at a time: `newest`, 2026-03-01, or the number of a "
+                    description="A page as it was at a time, as Markdown: `newest`, 2026-03-01, or the number of a "
                     "version. The URL is percent-encoded.",
-                    mime_type="text/plain",
+                    mime_type="text/markdown",
                 )
             ]
         )
@@ -76,7 +76,7 @@ def server(opened: Opener, *, writing: bool = False) -> Server[Any]:
             found = await anyio.to_thread.run_sync(_call, opened, offered["page"], given)
         except RecrawlError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from error
-        text = types.TextResourceContents(uri=asked.uri, mime_type="text/plain", text=_marked(found.text))
+        text = types.TextResourceContents(uri=asked.uri, mime_type="text/markdown", text=_marked(found.text))
         return types.ReadResourceResult(contents=[text])
 
     return Server(
