@@ -15,7 +15,7 @@ from recrawl.cluster.layout import Layout
 from recrawl.cluster.opening import open_repository
 from recrawl.errors import NotKnown
 from recrawl.record.store.postgres.store import PostgresStore
-from recrawl.repository.replay.lookup import show
+from recrawl.repository.replay import show
 from tests import clusters
 from tests.test_crawl_requisites import PNG, css, png
 from tests.world import Repo, Site, moved, page

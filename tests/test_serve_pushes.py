@@ -11,13 +11,12 @@ import pytest
 
 from recrawl.crawl.state.array_files import write_arrays
 from recrawl.record.storage import Storage
+from recrawl.repository import push as websub
 from recrawl.repository.delivery.senders import Senders
-from recrawl.repository.push import websub
-from recrawl.repository.push.indexnow_keys import KeyClaim, KeyRefused, verify_key
-from recrawl.repository.push.websub import LEASE, RENEW_AFTER
+from recrawl.repository.push import LEASE, RENEW_AFTER, KeyClaim, KeyRefused, verify_key
 from recrawl.repository.repository import Repository
-from recrawl.serve.push import renewals
-from recrawl.serve.push.renewals import Renewals, Renewing
+from recrawl.serve import push as renewals
+from recrawl.serve.push import Renewals, Renewing
 from recrawl.serve.service import Service, ServiceConfig
 from recrawl.settings import write_value
 from tests.serving import Asker, Dripping, Hub, in_time

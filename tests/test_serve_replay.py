@@ -259,7 +259,7 @@ def test_the_sandbox_alone_holds_what_the_rewriting_misses(
     browser: Browser, shown: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same page as it came from the web: the policy of the answer must hold it."""
-    monkeypatch.setattr("recrawl.repository.replay.lookup.inert_page", lambda *_: None)
+    monkeypatch.setattr("recrawl.repository.replay.inert_page", lambda *_: None)
     context, watched = tab(browser, shown.service)
     here = watched.go(f"/pages/{shown.hostile}/look")
     here.frame_locator("iframe.replay").locator("body").wait_for()

@@ -27,7 +27,7 @@ delivery/      the engine that delivers to sinks and sends alerts
 export/        files for other programs: Parquet, WARC, WACZ, CDXJ, URL lists
 explain/       what was learned of pages and sites, and why pages are visited
 alerts/        alert rules, and the outbox of what they found
-push/          what other servers announce: IndexNow, WebSub
-replay/        stored pages as they looked, made inert for a browser
+push.py        what other servers announce: IndexNow, WebSub
+replay.py      stored pages as they looked, made inert for a browser
 reports/       bounded read-only reports, for the dashboard and the HTTP API
 """

@@ -202,10 +202,10 @@ class Reader:
     @operation(http="GET /pushers", commands=("sites",), name="pushers")
     def push_sources(self) -> list[PushSourceAnswer]:
         """List the sources of pushes with their precision."""
-        from recrawl.repository.push import receiving  # lazy: few commands ask
+        from recrawl.repository import push  # lazy: few commands ask
         from recrawl.repository.results.answers import PushSourceAnswer, made  # lazy: few commands ask
 
-        return [made(PushSourceAnswer, row) for row in receiving.sources(self)]
+        return [made(PushSourceAnswer, row) for row in push.sources(self)]
 
     @operation(http="GET /cycles")
     def cycles(self, *, limit: PageLimit = 50, after: After = "") -> ListAnswer[CycleAnswer]:
@@ -224,10 +224,10 @@ class Reader:
     @operation(http="GET /subscriptions")
     def subscriptions(self) -> list[SubscriptionAnswer]:
         """List the WebSub subscriptions."""
-        from recrawl.repository.push import websub  # lazy: few commands ask
+        from recrawl.repository import push  # lazy: few commands ask
         from recrawl.repository.results.answers import SubscriptionAnswer, made  # lazy: few commands ask
 
-        return [made(SubscriptionAnswer, row) for row in websub.subscriptions(self)]
+        return [made(SubscriptionAnswer, row) for row in push.subscriptions(self)]
 
     @operation(http="GET /usage", commands=("usage",))
     def usage(self) -> Usage:

@@ -23,5 +23,5 @@ The service uses the Python API (`recrawl.repository`, `recrawl.lab`) and nothin
     dashboard/        the HTML pages
     alerts/           where alerts go: webhooks, Apprise, a feed
     jobs/             long commands and queries in child processes, uploaded files
-    push/             IndexNow and WebSub receivers, renewal of subscriptions
+    push.py           IndexNow and WebSub receivers, renewal of subscriptions
 """

@@ -14,13 +14,12 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from recrawl.errors import RecrawlError
-from recrawl.serve import api, memento, metrics, replay
+from recrawl.serve import api, memento, metrics, push, replay
 from recrawl.serve.access import login
 from recrawl.serve.access.security import Guard
 from recrawl.serve.alerts import feed
 from recrawl.serve.context import Context
 from recrawl.serve.problems import Problem, as_problem, problem_response, wants_page
-from recrawl.serve.push import receivers
 
 
 def build(context: Context) -> Starlette:
@@ -45,7 +44,7 @@ def build(context: Context) -> Starlette:
             *metrics.routes(registry),
             *memento.routes(context),
             *replay.routes(context),
-            *receivers.routes(context),
+            *push.routes(context),
             *feed.routes(context),
             *_assistants(context),
             *pages,

@@ -26,7 +26,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from recrawl.errors import DamagedRecord, NotKnown, Unreadable
-from recrawl.repository.replay.lookup import Shown, show
+from recrawl.repository.replay import Shown, show
 from recrawl.serve.access.sessions import constant_time_equal, signature
 from recrawl.serve.context import Context
 from recrawl.serve.memento import target_url

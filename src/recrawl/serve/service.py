@@ -31,7 +31,7 @@ from recrawl.serve.events import EventBus, Watcher
 from recrawl.serve.jobs.queue import Jobs
 from recrawl.serve.jobs.uploads import Uploads
 from recrawl.serve.pool import Pool
-from recrawl.serve.push.renewals import Renewals
+from recrawl.serve.push import Renewals
 from recrawl.serve.scheduler import Scheduler
 from recrawl.serve.turn_process import ProcessRunner, TurnRunner
 

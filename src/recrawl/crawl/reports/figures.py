@@ -82,6 +82,8 @@ def _outdated(file: Arrays, store: Store, pages: int) -> Ints | None:
 
 
 def _write(repository: Storage, columns: Columns) -> None:
+    from recrawl.crawl.state.load_book import mark_before  # lazy: loads what finds copies
+
     store = repository.store
     number, upto = store.pages.touched()[0] + 1, store.next_id("visits")
     head = {
@@ -103,8 +105,6 @@ def _file(repository: Storage) -> Path:
 
 AGES = (HOUR, 6 * HOUR, DAY, 3 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 90 * DAY)
 """Upper ends of the classes of the age distribution, in seconds; the last class is open."""
-    from recrawl.crawl.state.load_book import mark_before  # lazy: loads what finds copies
-
 QUANTILES = (10, 50, 90, 100)
 _AHEAD = (0.0, 60.0, 600.0, *(n * HOUR for n in (1, 3, 6, 12)), *(n * DAY for n in (1, 2, 4, 7, 14, 30, 90, 365)))
 """Seconds after the measurement for which freshness is computed ahead."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from recrawl.crawl.reports.figures import NOTHING, band, stored
+from recrawl.repository import push
 from recrawl.repository.delivery.parked import numbers_by_receiver, parked_problems
-from recrawl.repository.push import receiving
 from recrawl.repository.reader import Reader
 from recrawl.repository.status import brake_problems, index_problems
 
@@ -141,7 +141,7 @@ def problems(repo: Reader) -> list[str]:
     """Describe what needs attention, one sentence each: subscriptions, sources of pushes, sites on the
     brake, pages that search cannot find."""
     store = repo.storage.store
-    return [*receiving.problems(repo), *parked_problems(repo), *brake_problems(store), *index_problems(store)]
+    return [*push.problems(repo), *parked_problems(repo), *brake_problems(store), *index_problems(store)]
 
 
 def has_pages(repo: Reader) -> bool:

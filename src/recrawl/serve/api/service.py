@@ -24,9 +24,9 @@ from recrawl.choose import parameters as policy_parameters
 from recrawl.cluster.opening import is_cluster
 from recrawl.errors import UsageError
 from recrawl.operations import operation
+from recrawl.repository import push
 from recrawl.repository.explain.noise import Preview, noise_filter
 from recrawl.repository.opening import options_of
-from recrawl.repository.push import websub
 from recrawl.repository.reports import overview
 from recrawl.repository.reports import pages as reading
 from recrawl.repository.reports.sites import origin_named
@@ -263,14 +263,14 @@ def _check(receiver: str, numbers: list[int] | None) -> None:
 def subscribe(context: Context, request: Request, *, topic: given.FeedUrl, hub: given.HubUrl) -> SubscriptionAnswer:
     """Subscribe to a feed through its WebSub hub, which must be able to reach this service."""
     with context.writing() as repository:
-        return made(SubscriptionAnswer, websub.subscribe(repository, topic, hub, str(request.base_url)))
+        return made(SubscriptionAnswer, push.subscribe(repository, topic, hub, str(request.base_url)))
 
 
 @operation(http="DELETE /subscriptions/{name}", writes=True, asks=True)
 def unsubscribe(context: Context, request: Request, *, name: given.SubscriptionName) -> RemovedAnswer:
     """Delete a WebSub subscription and tell its hub."""
     with context.writing() as repository:
-        return made(RemovedAnswer, websub.unsubscribe(repository, name, str(request.base_url)))
+        return made(RemovedAnswer, push.unsubscribe(repository, name, str(request.base_url)))
 
 
 # -- the scheduler -------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
     views.py        what every page uses: repository, settings, templates, endpoints
     render.py       the Jinja environment and its filters
     page_cache.py   rendered pages, reused for up to a second
-    charts/         geometry of charts for the SVG templates
+    charts.py       geometry of charts for the SVG templates
     forms.py        form fields and their errors
     overview.py     the start page
     sites.py        the list of sites, and one site

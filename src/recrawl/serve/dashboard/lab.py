@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from recrawl.choose import POLICIES, make_policy
 from recrawl.errors import UsageError
 from recrawl.repository.results.words import count
-from recrawl.serve.dashboard.charts.rows import bar_rows
+from recrawl.serve.dashboard.charts import bar_rows
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.render import percent
 from recrawl.serve.dashboard.views import Views

@@ -18,8 +18,8 @@ from recrawl.repository.reports.sites import busiest
 from recrawl.repository.results.words import count, held_text
 from recrawl.repository.running import Running
 from recrawl.repository.status import held_in_last_cycle
-from recrawl.serve.dashboard.charts import cycles as cycle_charts
-from recrawl.serve.dashboard.charts.time_axis import time_range
+from recrawl.serve.dashboard import charts
+from recrawl.serve.dashboard.charts import time_range
 from recrawl.serve.dashboard.running import shown_run
 from recrawl.serve.dashboard.views import Views
 from recrawl.serve.scheduler import SchedulerStatus
@@ -60,10 +60,10 @@ def overview(views: Views, request: Request) -> Response:
         panel=shown_run(run, now),
         lead=_lead(whole, status, run, now),
         shown=shown,
-        fresh=cycle_charts.freshness(cycles),
-        found=cycle_charts.updates(cycles),
-        spent=cycle_charts.visits(cycles),
-        ages=cycle_charts.ages(whole.ages if whole else []),
+        fresh=charts.freshness(cycles),
+        found=charts.updates(cycles),
+        spent=charts.visits(cycles),
+        ages=charts.ages(whole.ages if whole else []),
         sites=sites,
         held=held,
         latest=latest,

@@ -9,15 +9,15 @@ from starlette.responses import Response
 
 from recrawl.errors import DamagedRecord, NotKnown, RepositoryError, UsageError
 from recrawl.repository.explain.prediction import about_relative, sentences
-from recrawl.repository.replay.lookup import FIRST_CHANGE
+from recrawl.repository.replay import FIRST_CHANGE
 from recrawl.repository.reports import pages as reading
 from recrawl.repository.reports.pages import StoredVersion
 from recrawl.repository.repository import Repository
 from recrawl.repository.results.pictures import StoredPicture, compare_pictures, picture_of, stored_picture
 from recrawl.repository.results.words import count, size
 from recrawl.serve import replay
-from recrawl.serve.dashboard.charts import lines_and_columns as charts
-from recrawl.serve.dashboard.charts.time_axis import TimeRange, time_range
+from recrawl.serve.dashboard import charts
+from recrawl.serve.dashboard.charts import TimeRange, time_range
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.marks import notice, shown_marks
 from recrawl.serve.dashboard.render import percent

@@ -9,16 +9,15 @@ from starlette.responses import Response
 
 from recrawl.columns import HOUR
 from recrawl.errors import NotKnown, UsageError
-from recrawl.repository.push.receiving import sources
+from recrawl.repository.push import sources
 from recrawl.repository.reports import directory_tree, heat_map
 from recrawl.repository.reports import sites as reading
 from recrawl.repository.reports.pages import MAX_ID
 from recrawl.repository.reports.shocks import memory_of, shocks
 from recrawl.repository.repository import Repository
 from recrawl.repository.results.words import count
-from recrawl.serve.dashboard.charts import lines_and_columns as charts
-from recrawl.serve.dashboard.charts.rows import heat
-from recrawl.serve.dashboard.charts.time_axis import time_range
+from recrawl.serve.dashboard import charts
+from recrawl.serve.dashboard.charts import heat, time_range
 from recrawl.serve.dashboard.marks import notice, shown_marks
 from recrawl.serve.dashboard.render import percent
 from recrawl.serve.dashboard.views import Views

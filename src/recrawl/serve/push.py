@@ -1,15 +1,14 @@
-"""Receivers of change notifications from other servers: IndexNow, and WebSub hubs.
-
-These requests carry no access token. An IndexNow push carries one of the keys in the settings, and the host must
-publish that key (`indexnow_keys`). A WebSub hub knows the random callback URL and signs what it sends. Accepted URLs
-are stored for the next cycle, which weights them by the learned precision of their source.
-"""
+"""Routes for other servers that announce changes (/indexnow, /websub/NAME), and the renewal of subscriptions."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
+import threading
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,18 +17,42 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from recrawl.repository.push.indexnow_keys import KeyClaim, KeyRefused, verify_key
-from recrawl.repository.push.receiving import Accepted, accept_feed, announce
-from recrawl.repository.push.websub import verify_intent
+from recrawl.cluster.opening import open_repository
+from recrawl.errors import RecrawlError
+from recrawl.repository.delivery.senders import Senders
+from recrawl.repository.opening import TEMPORARY_ERRORS
+from recrawl.repository.push import (
+    Accepted,
+    KeyClaim,
+    KeyRefused,
+    accept_feed,
+    announce,
+    begin_renewal,
+    due_renewals,
+    renewal_failed,
+    request_renewal,
+    verify_intent,
+    verify_key,
+)
+from recrawl.repository.repository import Repository
 from recrawl.serve.access.sessions import constant_time_equal
 from recrawl.serve.api.routes import as_json
 from recrawl.serve.context import Context
 from recrawl.serve.problems import Problem
+from recrawl.settings import Settings
 
 _KEY = re.compile(r"[A-Za-z0-9-]{8,128}")
+
+
 _MAX_URLS = 10_000
+
+
 """URLs in one push; the protocol's limit."""
+
+
 _REFUSALS = {"unconfirmed": 403, "location": 422, "rate": 429, "held": 503}
+
+
 """Statuses of refused keys."""
 
 
@@ -125,3 +148,74 @@ def _verify_intent(context: Context, name: str, query: dict[str, str]) -> Respon
 def _accept_content(context: Context, name: str, body: bytes, signature: str) -> None:
     with context.writing() as repository:
         accept_feed(repository, name, body, signature)
+
+
+_CHECK_INTERVAL = 15.0
+
+
+_LAST_SECONDS, _STOP_SECONDS = 3.0, 8.0
+
+
+"""How long the thread waits at the end for requests under way, and how long its owner waits for the thread."""
+
+
+Renewing = Senders[tuple[str, str]]
+
+
+"""Threads that request renewals; a result is the name of a subscription and the error, if any."""
+
+
+def renew(repository: Repository, senders: Renewing) -> int:
+    """Start to request the renewals that are due; return how many. Those of a busy hub stay due."""
+    settings, started = repository.settings, 0
+    for row in due_renewals(repository):
+        if senders.free(row["hub"]):
+            begin_renewal(repository, row)
+            senders.start(row["hub"], _request(row, settings))
+            started += 1
+    return started
+
+
+def settle(repository: Repository, senders: Renewing, seconds: float = 0.0) -> None:
+    """Record the errors of the requests that have ended; wait up to `seconds` for those under way."""
+    for _, result in senders.collect(seconds):
+        if result is not None and result[1]:
+            renewal_failed(repository, *result)
+
+
+def _request(row: dict[str, Any], settings: Settings) -> Callable[[], tuple[str, str]]:
+    return lambda: (row["name"], request_renewal(row, settings))
+
+
+class Renewals:
+    """Thread that renews subscriptions."""
+
+    def __init__(self, folder: Path, clock: Callable[[], float]) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._wake = threading.Event()
+        self._ending = False
+        self._senders: Renewing = Senders(self._wake.set)
+        self._thread = threading.Thread(target=self._loop, name="renewals", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread; overdue renewals are requested immediately."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop the thread; requests under way have a few seconds to end."""
+        self._ending = True
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(_STOP_SECONDS)
+
+    def _loop(self) -> None:
+        with open_repository(self._folder, clock=self._clock) as repository:
+            while True:
+                with contextlib.suppress(*TEMPORARY_ERRORS, RecrawlError):  # busy, or invalid settings: retried in 15 s
+                    renew(repository, self._senders)
+                    settle(repository, self._senders, _LAST_SECONDS if self._ending else 0.0)
+                if self._ending:
+                    return
+                self._wake.wait(_CHECK_INTERVAL)
+                self._wake.clear()
