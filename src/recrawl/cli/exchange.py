@@ -285,7 +285,7 @@ def chunks(
 
     The id of a chunk follows from its site and its text, so that only what is new is embedded again. What several pages
     of a site say is printed once. Menus, footers and other parts of the site's frame are left out. The state file
-    is updated after the last line is written: if the chunks is interrupted, the next call prints the same lines again.
+    is updated after the last line is written: if the command is interrupted, the next call prints the same lines again.
     With --json, the lines become one JSON list.
     """
     from recrawl.repository.export.chunks import Cursor  # lazy: the help does without

@@ -40,7 +40,7 @@ def check(
     Every record of the archive is read, so a large repository takes a while. With --repair, the index is rebuilt, an
     archive file that lost its end is cut after its last sound record, versions whose record is damaged are marked as
     lost (the next visit downloads the page in full), and counters are computed again. What a crash leaves behind needs
-    no repair: the next writing check sees to it. With --truth, texts, titles, changes and what a search finds are
+    no repair: the next writing command sees to it. With --truth, texts, titles, changes and what a search finds are
     computed from the WARC records alone and compared with what the database and the index say. With --erased, every
     file of the repository is read, as it is and decompressed, for addresses that were erased and for each --text.
     """
@@ -95,7 +95,7 @@ def move(
 
     With --to, the old store stays in use until every row of the copy was compared with it. It is not deleted. With
     --archive, files are put into the object store, and kept in the folder as far as its cache has room; or all
-    of them are got back. If the move is interrupted, run it again: it goes on where it stopped. The service of the
+    of them are got back. If the command is interrupted, run it again: it goes on where it stopped. The service of the
     repository must not run.
 
     With --shards and both, the repository becomes a cluster: recrawl move --shards 32

@@ -257,7 +257,7 @@ def mcp(
     """Answer an assistant over standard input and output (Model Context Protocol), until it closes them.
 
     The tools search the pages, read them as they are or were, compare versions, and tell what changed since the
-    assistant last asked. Name this mcp in the settings of the assistant; it needs the extra 'mcp'. The service
+    assistant last asked. Name this command in the settings of the assistant; it needs the extra 'mcp'. The service
     offers the same tools at /mcp.
     """
     require("mcp")

@@ -13,7 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.columns import Flags, Float32s, Int32s, Ints
-from recrawl.record.rows import NO_NUMBER, Columns, CycleRow, PageRow, Row, ScopeRow, ScreenshotRow, StoredPage, VersionRow
+from recrawl.record.rows import (
+    NO_NUMBER,
+    Columns,
+    CycleRow,
+    PageRow,
+    Row,
+    ScopeRow,
+    ScreenshotRow,
+    StoredPage,
+    VersionRow,
+)
 
 
 class PageTable(Protocol):
