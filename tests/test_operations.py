@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import http.client
 import importlib
 import inspect
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, is_dataclass, replace
+from pathlib import Path
 from typing import Annotated, Any, TypedDict, Unpack, get_args
 from urllib.parse import urlencode
 
@@ -339,6 +341,25 @@ def test_conditions_are_declared_once(name: str) -> None:
     surfaces = (command_of(name), EVERY[name].function, method)
     for condition, one in members_of(group).items():
         assert [parameters_of(surface)[condition] for surface in surfaces] == [one] * 3
+
+
+def test_the_rules_of_a_site_are_declared_for_users_once() -> None:
+    """Parameters declare them; what is stored (`Seed`) and what the crawler takes have them too."""
+    rules, found = set(members_of(SiteRules)), []
+    for path in Path(recrawl.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                named = {
+                    it.target.id
+                    for it in node.body
+                    if isinstance(it, ast.AnnAssign) and isinstance(it.target, ast.Name)
+                }
+            elif isinstance(node, ast.FunctionDef):
+                named = {it.arg for it in (*node.args.args, *node.args.kwonlyargs)}
+            else:
+                continue
+            found += [node.name] * (len(named & rules) > 3)
+    assert sorted(found) == ["CrawlOptions", "PublicRules", "Scope", "Seed", "SiteOptions"]
 
 
 OWN_TEXT = {"site", "since", "cursor", "limit", "url", "query", "budget", "seed", "cycle", "archives", "names", "file"}
