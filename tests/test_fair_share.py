@@ -73,7 +73,9 @@ def test_two_sites_of_the_same_size_share_the_visits(seed: int) -> None:
     assert visits.sum() == 60 * BUDGET
 
 
-@pytest.mark.parametrize("policy", ["greedy", "change-frequency", "optimal-age", "round-robin", "adaptive-sampling"])
+@pytest.mark.parametrize(
+    "policy", ["greedy", "change-frequency", "frequency-greedy", "optimal-age", "round-robin", "adaptive-sampling"]
+)
 def test_under_every_policy_an_honest_site_keeps_its_part(policy: str) -> None:
     alone = honest(60)
     beside = with_adversary(alone, "rewriting")

@@ -173,7 +173,9 @@ def claims(
     wished, gained = (by_site(column) for column in (taken, taken * worth))
     had = made * of_all[0] / np.maximum(share * of_all[2], 1e-300)
     favoured = had > FAVOURED
-    beyond = _beyond(wished, right, favoured)
+    goes_by_probability = isinstance(chooser, ChangeEstimator)
+    so_far = visits * made / max(of_all[2], 1e-300)  # of other policies, this tells what they would do
+    beyond = _beyond(wished if goes_by_probability else np.maximum(wished, so_far), right, favoured)
     excess, of_excess = total(1, np.array([beyond.sum(), (beyond * gained / np.maximum(wished, 1e-300)).sum()]))
     enough = USEFUL * of_excess / max(excess, 1e-300)
     useful = np.where(probability >= enough, stands_for, 0.0)
