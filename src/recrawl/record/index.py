@@ -373,7 +373,7 @@ def _failure_with(documents: Sequence[Document]) -> str:
 
 def _row(document: Document, stems: Stems) -> tantivy.Document:
     title, text = terms(document.title), terms(document.text)
-    words = {*title.split(), *text.split()}
+    words = f"{title} {text}".split()
     row = tantivy.Document()
     row.add_integer("page", document.page)
     row.add_bytes("address", document.url.encode())

@@ -125,6 +125,8 @@ _GREEK, _ARABIC = range(0x370, 0x400), range(0x600, 0x700)
 _ELSEWHERE = re.compile(f"[^\0-\u024f\u0400-\u04ff\u1e00-\u1eff\u2000-\u2fff{PAIRED}]+")
 """What is neither Latin nor Cyrillic, nor a sign of all scripts, nor a letter of which pairs are made."""
 _PAIRED = re.compile(f"[{PAIRED}]+")
+_PIECE = re.compile(r".{1000}[^ ]*+|.+", re.DOTALL)
+"""A part of a text that ends at a space: what terms are made of never reaches over one."""
 _WIDTHS = re.compile("[\uf900-\ufaff\uff00-\uffef\u3000\u3131-\u318e\u3200-\u33ff\U0002f800-\U0002fa1f]+")
 """Other forms of Chinese, Japanese and Korean letters and signs: wide and narrow ones, letters in circles."""
 _COMBINING = re.compile("[\u0300-\u036f\u3099\u309a\u1100-\u11ff]")
@@ -143,9 +145,22 @@ def terms(text: str) -> str:
     ('die häuser 新し しい い図 図書 書館 館', '도서 서관 관에 에서 서')
     """
     text = text.replace("_", " ")
-    plain = plain_words(text.lower())
-    if plain is not None:
-        return plain.replace("ё", "е") if "ё" in plain else plain
+    whole = _plain_terms(text)
+    if whole is not None:
+        return whole
+    # A few letters of other scripts are on every third page: the rest of it need not pay for them.
+    return " ".join(
+        _mixed_terms(piece) if plain is None else plain
+        for piece, plain in ((piece, _plain_terms(piece)) for piece in _PIECE.findall(text))
+    )
+
+
+def _plain_terms(text: str) -> str | None:
+    plain = plain_words(text)
+    return plain.replace("ё", "е") if plain is not None and "ё" in plain else plain
+
+
+def _mixed_terms(text: str) -> str:
     text = without_soft(text).replace("İ", "i").lower()
     if _COMBINING.search(text):
         text = unicodedata.normalize("NFC", text)
@@ -216,7 +231,7 @@ _FOLDS = _Folds()
 
 
 def language_of(stated: str, found: Set[str]) -> str:
-    """The language by which a text with these words is stemmed: the stated one, unless the text contradicts it.
+    """The language by which a text with these function words is stemmed: the stated one, unless they contradict it.
 
     Empty for a language without stemmer.
 
@@ -229,7 +244,8 @@ def language_of(stated: str, found: Set[str]) -> str:
         return tag if tag in STEMMERS else ""
     votes = _votes(found)
     if votes:
-        best, most = votes.most_common(1)[0]
+        best = max(sorted(votes), key=votes.__getitem__)  # of equals always the same one
+        most = votes[best]
         if most >= _FEW and votes[tag] < _CLEAR * most:
             tag = best
     return tag if tag in STEMMERS else ""
@@ -241,25 +257,26 @@ def _votes(found: Set[str]) -> Counter[str]:
     return Counter(chain.from_iterable(map(speakers.__getitem__, _FUNCTION_WORDS & found)))
 
 
-def words_by_language(stated: str, text: str, found: Set[str]) -> dict[str, Set[str]]:
+def words_by_language(stated: str, text: str, words: Sequence[str]) -> dict[str, Iterable[str]]:
     """The words of a text by the language by which they are stemmed; if it is in several, sentence by sentence.
 
-    `found` are all its words. Words of a language without stemmer are left out.
+    `words` are all of them, in any order. Those of a language without stemmer are left out.
 
     >>> text = "The house of the city is not for us. " + "Das ist nicht die Frage, und der Rest ist für uns."
-    >>> {tag: len(own) for tag, own in words_by_language("en", text, set(terms(text).split())).items()}
+    >>> {tag: len(set(own)) for tag, own in words_by_language("en", text, terms(text).split()).items()}
     {'en': 8, 'de': 10}
     """
+    found = _FUNCTION_WORDS.intersection(words)
     spoken = language_of(stated, found)
     known = _words_of(spoken)
     others = (other for other, count in _votes(found).items() if count >= _FOREIGN and other != spoken)
     if not any(len((_words_of(other) - known) & found) >= _FOREIGN for other in others):
-        return {spoken: found} if spoken else {}
+        return {spoken: words} if spoken else {}
     by_language: dict[str, set[str]] = {}
     for sentence in _SENTENCE_END.split(text):
-        words = set(terms(sentence).split())
-        spoken = language_of(spoken, words)
-        by_language.setdefault(spoken, set()).update(words)
+        own = set(terms(sentence).split())
+        spoken = language_of(spoken, own)
+        by_language.setdefault(spoken, set()).update(own)
     by_language.pop("", None)
     return dict(by_language)
 
@@ -297,36 +314,59 @@ def _speakers() -> dict[str, tuple[str, ...]]:
     return found
 
 
+class _StemTerms(dict[str, str]):
+    """The terms of one language for the field of stems, by word; empty for words that are their own stems."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.missing: set[str] = set()
+        """Words that were looked up and have no terms yet."""
+
+    def __missing__(self, word: str) -> str:
+        self.missing.add(word)
+        return ""
+
+
 class Stems:
     """The stems of words, which recur: those that were made lately are kept."""
 
     def __init__(self) -> None:
-        self._terms: dict[str, dict[str, str]] = {}
+        self._terms: dict[str, _StemTerms] = {}
         self._analyzers: dict[str, tantivy.TextAnalyzer] = {}
 
     def of(self, language: str, words: Iterable[str]) -> list[str]:
         """The stem of each word."""
         return list(self._analyzer(language).analyze(" ".join(words)))
 
-    def terms(self, language: str, words: Set[str]) -> str:
+    def terms(self, language: str, words: Iterable[str]) -> str:
         """The terms of the field of stems for a page with these words: of those that are not their own stems."""
         if not language:
             return ""
-        known = self._terms.setdefault(language, {})
+        known = self._terms.setdefault(language, _StemTerms())
         if len(known) > _KNOWN_STEMS:
             known.clear()
-        unknown = [word for word in words if word not in known and word < _FIRST_PAIR]
-        if missing := [word for word in unknown if word.isalpha() or word > _FIRST_MARKED]:
-            plain = missing if all(map(str.isascii, missing)) else unaccented(missing)
-            stems = self.of(language, missing)
-            if language in _COMPOUNDING:
-                made = [_stem_and_compound(language, *pair) for pair in zip(plain, stems, strict=True)]
-            else:
-                start = f"{language}:"
-                made = ["" if word == stem else start + stem for word, stem in zip(plain, stems, strict=True)]
-            known.update(zip(missing, made, strict=True))
-        found = set(map(known.get, words))
+        found = set(map(known.__getitem__, words))
+        if known.missing:
+            missing, known.missing = list(known.missing), set()
+            known.update(self._made(language, missing))
+            found.update(map(known.__getitem__, missing))
         return f"{language}: {' '.join(filter(None, found))}"
+
+    def _made(self, language: str, words: Sequence[str]) -> dict[str, str]:
+        """The terms of words."""
+        made = dict.fromkeys(words, "")
+        stemmed = [word for word in words if word < _FIRST_PAIR and (word.isalpha() or word > _FIRST_MARKED)]
+        if not stemmed:
+            return made
+        plain = stemmed if all(map(str.isascii, stemmed)) else unaccented(stemmed)
+        pairs = zip(plain, self.of(language, stemmed), strict=True)
+        if language in _COMPOUNDING:
+            terms = [_stem_and_compound(language, *pair) for pair in pairs]
+        else:
+            start = f"{language}:"
+            terms = ["" if word == stem else start + stem for word, stem in pairs]
+        made.update(zip(stemmed, terms, strict=True))
+        return made
 
     def query(self, language: str, word: str) -> list[str]:
         """The stems under which pages in a language may have a word of a query: as written, and with its letters."""
