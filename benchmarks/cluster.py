@@ -33,11 +33,10 @@ import numpy as np
 from benchmarks.cluster_orders import ORDERS, Reordered
 from benchmarks.plan_scale import DAY, Rebuilt, visited
 from recrawl.choose import make_policy
-from recrawl.choose.shards import coordinator
+from recrawl.choose.shards import offers
 from recrawl.choose.shards.offers import settle
 from recrawl.choose.shards.placement import shard_of
-from recrawl.choose.shards.rounds import rounds
-from recrawl.choose.shards.sharded import Sharded
+from recrawl.choose.shards.rounds import Sharded, rounds
 from recrawl.choose.shock.policy import Shock
 from recrawl.discover.registrable_domains import registrable_domain
 from recrawl.lab.histories.history import History, assemble
@@ -232,7 +231,7 @@ def plan(pages: int, shards: int, batches: int, bins: int) -> dict:
     for book, seen in zip(books, planned(books, worlds, policy, budget, 1), strict=True):
         note(policy, book, seen, np.full(len(seen), book.now))
         book.now += DAY
-    coordinator.settle = clock = Clocked()
+    offers.settle = clock = Clocked()
     began = time.process_time()
     found = sum(int(seen.changed.sum()) for seen in planned(books, worlds, policy, budget, 2))
     seconds = time.process_time() - began

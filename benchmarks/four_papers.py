@@ -30,11 +30,10 @@ import numpy as np
 
 from recrawl.columns import DAY, HOUR
 from recrawl.lab.histories.history import History, select_rows, without_start
-from recrawl.lab.predict.days import as_history
-from recrawl.lab.predict.planted_world import Planted, planted
+from recrawl.lab.predict.days import Planted, as_history, planted
 from recrawl.lab.replays.clairvoyant import upper_bound
 from recrawl.lab.replays.replay import replay
-from recrawl.lab.replays.trials import policy_for, setup_for
+from recrawl.lab.replays.runner import policy_for, setup_for
 from recrawl.lab.synth import SyntheticWorld, write
 
 TAN = (

@@ -24,8 +24,7 @@ from recrawl.crawl import cycles
 from recrawl.crawl.options import CrawlOptions
 from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import SyntheticWorld, write
-from recrawl.lab.timelapse import Clock, TimeLapseServer
-from recrawl.lab.timelapse.app import ServerOptions, TimeLapse
+from recrawl.lab.timelapse import Clock, ServerOptions, TimeLapse, TimeLapseServer
 from recrawl.record import storage
 from recrawl.repository import reader
 from recrawl.repository.opening import options_of

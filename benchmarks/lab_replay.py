@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from recrawl.book import Directories
 from recrawl.choose import make_policy
-from recrawl.lab.experiments.tan2007.world import TWorld
+from recrawl.lab.experiments.tan2007 import TWorld
 from recrawl.lab.histories.history import History, LinkLists
 from recrawl.lab.replays.replay import Setup, replay
 

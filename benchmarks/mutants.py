@@ -108,7 +108,7 @@ MUTANTS = [
         ("rate[~observed] = rate[observed].mean()", "rate[~observed] = rate[observed].max()", "change-frequency"),
     ),
     *mutants(
-        "learn/rates/estimators.py",
+        "learn/rates.py",
         ("np.log((n + 0.5) / (n - x + 0.5))", "x / n", "change-frequency|lambda-crawl(estimator=regular)"),
     ),
     # Sites.
@@ -167,12 +167,12 @@ MUTANTS = [
         ("_WEEKDAY_DECAY = 0.9", "_WEEKDAY_DECAY = 0.2", "predicted(method=1d)"),
     ),
     *mutants(
-        "learn/experts/visit_panels.py",
+        "learn/experts/panels.py",
         ('if machines.method == "bagging":', 'if machines.method == "never":', "predicted(method=bagging, k=3, retrain=3)"),
         ('classifiers.boosting if machines.method == "boosting"', 'classifiers.boosting if machines.method == "never"', "predicted(method=boosting, k=3, retrain=3)"),
     ),
     *mutants(
-        "learn/experts/crawl_learner.py",
+        "learn/experts/online_learner.py",
         ("_MAX_MARGIN = 2.0", "_MAX_MARGIN = 0.01", f"{_3D}|predicted(method=2d, retrain=3)"),
     ),
     # Revisit rules of other crawlers.
@@ -215,12 +215,12 @@ MUTANTS = [
         ("missed * rate, false)", "rate, false)", "ncis|ncis(estimator=naive)"),
     ),
     *mutants(
-        "learn/value/objectives.py",
+        "learn/value.py",
         ('"age": lambda: np.where(early, a / b * w**3 / 3,', '"age": lambda: np.where(True, a / b * w**3 / 3,', "optimal-age"),
         ('"freshness": lambda: np.where(early, a / b * w**2 / 2,', '"freshness": lambda: np.where(True, a / b * w**2 / 2,', "optimal-freshness"),
     ),
     *mutants(
-        "learn/rates/posteriors.py",
+        "learn/rates.py",
         ("SHAPE = 0.5", "SHAPE = 5.0", "optimal-freshness|optimal-age|lambda-crawl"),
         ("for group in levels:", "for group in ():", "optimal-freshness|lambda-crawl"),
     ),
@@ -254,7 +254,7 @@ MUTANTS = [
         ("_PAGE_FADE = 0.15", "_PAGE_FADE = 0.9", "shock"),
     ),
     *mutants(
-        "learn/hints/trust.py",
+        "learn/hints.py",
         ("_PRIOR_WEIGHT = 1.0", "_PRIOR_WEIGHT = 1e9", "shock|ncis"),
         ("count * log - rest[:, None] * missed", "count * log", "shock|ncis"),
         ("np.log(doubt[rows] + (1 - doubt[rows]) * np.exp(log))", "log", "shock|ncis"),

@@ -37,7 +37,7 @@ from recrawl.columns import DAY, HOUR
 from recrawl.lab.experiments.barbosa2003 import published as b
 from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import SyntheticWorld, write
-from recrawl.lab.timelapse.app import Reply, ServedRequest
+from recrawl.lab.timelapse import Reply, ServedRequest
 from recrawl.model import Outcome
 
 PACE = b.PER_MINUTE * 60 * b.EVERY_HOURS / b.PAGES

@@ -38,8 +38,7 @@ from recrawl.compare.parsing.encoding import decode
 from recrawl.discover.links import LinkReader
 from recrawl.errors import Unreadable
 from recrawl.lab.formats.archive import Archive, files_of
-from recrawl.lab.formats.cached_columns import file_name, from_cache, to_cache
-from recrawl.lab.formats.page_facts import facts_of
+from recrawl.lab.formats.page_facts import facts_of, file_name, from_cache, to_cache
 from recrawl.lab.histories.opening import history_of, open_history
 from recrawl.lab.replays.clairvoyant import schedule, unit_jobs
 from recrawl.lab.replays.replay import Setup, replay

@@ -35,7 +35,7 @@ import pyarrow.parquet as pq
 
 from recrawl.errors import RecrawlError, UsageError
 from recrawl.lab.formats import git_history
-from recrawl.lab.formats.git_pages import GitRules
+from recrawl.lab.formats.git_history import GitRules
 from recrawl.lab.formats.version_rows import Taken, Window
 
 SITES = Path(__file__).with_name("sites.tsv")

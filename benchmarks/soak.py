@@ -30,8 +30,7 @@ import recrawl
 from benchmarks.report import Table
 from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import SyntheticWorld, write
-from recrawl.lab.timelapse import Clock, TimeLapseServer
-from recrawl.lab.timelapse.app import Reply, ServedRequest, ServerOptions, TimeLapse
+from recrawl.lab.timelapse import Clock, Reply, ServedRequest, ServerOptions, TimeLapse, TimeLapseServer
 from recrawl.record import storage
 from recrawl.repository.turns import Turn, take
 from recrawl.settings import TEMPLATE, Seed, write_seeds, write_values

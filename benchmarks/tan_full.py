@@ -19,8 +19,7 @@ from statistics import fmean
 from recrawl.choose import make_policy
 from recrawl.columns import WEEK
 from recrawl.lab.experiments.intervals import interval
-from recrawl.lab.experiments.tan2007.replays import generated, sampling
-from recrawl.lab.experiments.tan2007.world import TWorld
+from recrawl.lab.experiments.tan2007 import TWorld, generated, sampling
 from recrawl.lab.replays.replay import Setup, replay
 
 POLICIES = {

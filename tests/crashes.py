@@ -33,9 +33,8 @@ from recrawl.cli import invoke as command
 from recrawl.crawl import cycles
 from recrawl.crawl.options import CrawlOptions
 from recrawl.lab.formats.archive import Archive
-from recrawl.lab.timelapse import Clock, TimeLapseServer
-from recrawl.lab.timelapse.app import ServedRequest, TimeLapse
-from recrawl.lab.timelapse.app import ServerOptions as Manners
+from recrawl.lab.timelapse import Clock, ServedRequest, TimeLapse, TimeLapseServer
+from recrawl.lab.timelapse import ServerOptions as Manners
 from recrawl.model import State
 from recrawl.record import storage
 from recrawl.record.archive import Place

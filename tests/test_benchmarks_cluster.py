@@ -11,7 +11,7 @@ from benchmarks.cluster_verdict import Visit, request_faults, visit_faults
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.choose.shards import coordinator
+from recrawl.choose.shards import offers
 
 
 def visit(number: int, shard: int) -> Visit:
@@ -68,7 +68,7 @@ def test_answers_that_no_visit_recorded_are_counted(twice: list[Visit]) -> None:
 
 
 def test_the_benchmark_plans_a_cycle_over_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coordinator, "settle", vars(coordinator)["settle"])  # it is replaced by one with a clock
+    monkeypatch.setattr(offers, "settle", vars(offers)["settle"])  # it is replaced by one with a clock
     benchmark: Any = importlib.import_module("benchmarks.cluster")  # without types, as benchmarks are
     row = benchmark.plan(20_000, shards=2, batches=4, bins=10)
     assert row["offer, bytes a shard and round"] > 0

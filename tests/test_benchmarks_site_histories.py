@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.errors import UsageError
-from recrawl.lab.formats.git_pages import whole_directories
+from recrawl.lab.formats.git_history import whole_directories
 from tests.git_work import START, Rows, Work, rows_of, states
 
 HOST = "https://some-body.the_site.org.example/"

@@ -13,10 +13,9 @@ import pytest
 
 from recrawl.errors import UsageError
 from recrawl.lab.formats.archive import schema
-from recrawl.lab.histories.change_steps import link_steps
-from recrawl.lab.histories.history import History
+from recrawl.lab.histories.history import History, link_steps
 from recrawl.lab.replays.replay import Setup, replay
-from recrawl.lab.replays.trials import policy_for
+from recrawl.lab.replays.runner import policy_for
 from recrawl.repository.alerts.matching import match_visits
 from recrawl.repository.repository import Repository
 from recrawl.serve.service import Service, ServiceConfig

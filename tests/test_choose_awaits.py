@@ -9,7 +9,7 @@ import pytest
 
 from recrawl.book import Book
 from recrawl.choose.protocol import Choice
-from recrawl.choose.shards.sharded import _Shards, _visit
+from recrawl.choose.shards.rounds import _Shards, _visit
 from recrawl.choose.shock.plan import CERTAIN, SAMPLE, SURE
 from recrawl.choose.shock.policy import Shock
 from recrawl.columns import DAY

@@ -21,11 +21,9 @@ from recrawl import lab
 from recrawl.book import Book, Hints
 from recrawl.choose import POLICIES, make_policy
 from recrawl.choose.protocol import Choice, Chooser, Policy
-from recrawl.choose.shards.coordinator import Coordinator
-from recrawl.choose.shards.offers import Offer, RankedPages, keys_of, settle
+from recrawl.choose.shards.offers import Coordinator, Offer, RankedPages, keys_of, settle
 from recrawl.choose.shards.placement import VIRTUAL_SHARDS, shard_of, virtual_shard
-from recrawl.choose.shards.sharded import Sharded, by_domain
-from recrawl.choose.shards.splitting import why_one_shard
+from recrawl.choose.shards.rounds import Sharded, by_domain, why_one_shard
 from recrawl.choose.shock.plan import Objective
 from recrawl.choose.shock.policy import Shock
 from recrawl.discover.registrable_domains import registrable_domain

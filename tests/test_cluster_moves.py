@@ -20,8 +20,8 @@ import pytest
 
 from recrawl.cluster.coordinator import ClusterCoordinator
 from recrawl.cluster.layout import layout_at, layout_of
-from recrawl.record.packing import zstd_records
-from recrawl.record.packing.zstd_records import dictionary
+from recrawl.record import packing
+from recrawl.record.packing import dictionary
 from tests import clusters
 from tests.crashes import judge
 from tests.object_store import ObjectStore
@@ -182,8 +182,8 @@ def test_a_repository_in_postgresql_and_an_object_store_becomes_a_cluster(
 def test_files_that_are_packed_with_a_dictionary_are_divided_as_they_are(
     tmp_path: Path, web: Site, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(zstd_records, "_ENOUGH", 20_000)
-    monkeypatch.setattr(zstd_records, "_DICTIONARY_BYTES", 2048)
+    monkeypatch.setattr(packing, "_ENOUGH", 20_000)
+    monkeypatch.setattr(packing, "_DICTIONARY_BYTES", 2048)
     repo = crawled(tmp_path / "repo", web, archive_format="warc.zst")
     assert any(dictionary(path)[0] for path in (repo.folder / "archive").iterdir())
     now = repo.now()

@@ -18,13 +18,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.cluster import overview
+from recrawl.cluster import nodes, overview
 from recrawl.cluster.coordinator import ClusterCoordinator
 from recrawl.cluster.layout import Layout
-from recrawl.cluster.nodes import ray_nodes
-from recrawl.cluster.nodes.balance import balanced
-from recrawl.cluster.nodes.ray_nodes import NodeOptions, _connect, join_cluster
-from recrawl.cluster.nodes.supervisor import Supervisor
+from recrawl.cluster.nodes import NodeOptions, Supervisor, _connect, balanced, join_cluster
 from recrawl.errors import NotKnown, RepositoryError, UsageError
 from tests import clusters
 from tests.world import command
@@ -150,7 +147,7 @@ def test_a_node_keeps_its_handler_of_sigterm_when_it_connects_to_ray(monkeypatch
         def init(self, **_: Any) -> None:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)  # Ray sets one that ends the process at once
 
-    monkeypatch.setattr(ray_nodes, "ray", FakeRay())
+    monkeypatch.setattr(nodes, "ray", FakeRay())
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with (
@@ -187,7 +184,7 @@ def test_a_joined_node_ends_when_its_workers_have_released_their_shards(
             if events.count("waits") == 2:
                 cluster.leases.release(lease)
 
-        monkeypatch.setattr(ray_nodes, "_node", node)
+        monkeypatch.setattr(nodes, "_node", node)
         monkeypatch.setattr(time, "sleep", sleep)
         join_cluster(layout, NodeOptions("two"), "127.0.0.1:1", stop=lambda: True)
         assert events == ["waits", "waits", "node ends"]

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from recrawl.book import Book
 from recrawl.choose import make_policy
-from recrawl.choose.shards.rounds import rounds
-from recrawl.choose.shards.splitting import Splittable, Stage
+from recrawl.choose.shards.rounds import Splittable, Stage, rounds
 from recrawl.cluster.cycle_coordinator import CycleCoordinator
 from recrawl.cluster.layout import Layout
 from recrawl.cluster.shard_rounds import ShardChooser, TableRounds

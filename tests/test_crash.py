@@ -21,7 +21,7 @@ import pytest
 
 from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import SyntheticWorld, write
-from recrawl.lab.timelapse.app import ServerOptions as Manners
+from recrawl.lab.timelapse import ServerOptions as Manners
 from tests.crashes import Bench, ask, choices, contents, image, judge, start
 
 _DAY = 86400.0

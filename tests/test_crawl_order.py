@@ -13,7 +13,7 @@ from recrawl.book import Book, LinkGraph
 from recrawl.choose.papers.explore import Explore
 from recrawl.fetch.lanes import Lanes, RankedQueue
 from recrawl.lab.replays.small_worlds import batches
-from recrawl.learn.structure.frontier_rank import DAMPING, ImportanceRank, PathRank
+from recrawl.learn.structure.neighbours import DAMPING, ImportanceRank, PathRank
 from recrawl.learn.structure.pagerank import pagerank
 from recrawl.model import ORDERS
 from tests.world import Repo, Site, page

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from recrawl.crawl.visits.prefetch import Prefetch
+from recrawl.crawl.visits.live import Prefetch
 from recrawl.fetch.lanes import Lanes
 from recrawl.record.rows import Batch, NewPage
 from recrawl.record.store import SqliteStore

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from recrawl.crawl.hints import pushes
-from recrawl.crawl.hints.push_sources import judge_sources, note, pushers, troubles
+from recrawl.crawl import hints
+from recrawl.crawl.hints import judge_sources, note, pushers, troubles
 from recrawl.model import Outcome
 from recrawl.record.storage import Storage
 from tests.world import Repo, Site, connection, page
@@ -92,7 +92,7 @@ def test_pages_of_a_doubted_source_are_ordinary_in_a_cycle(repo: Repo) -> None:
         with Storage(repo.folder) as opened:
             connection(opened.store).execute("INSERT INTO push_sources VALUES ('liar', 'indexnow', 30, 0, 30, 0, 0)")
             for name, path in (("liar", "/p1"), ("friend", "/p2")):
-                pushes.accept(opened, [site.url(path)], "indexnow", name, now + 2 * DAY)
+                hints.accept(opened, [site.url(path)], "indexnow", name, now + 2 * DAY)
         repo.cycle(1)
     said = repo.sql("SELECT p.url FROM hints h JOIN pages p ON p.id = h.page WHERE h.kind = 'indexnow'")
     assert said == [(site.url("/p2"),)]
@@ -102,5 +102,5 @@ def test_pages_of_a_doubted_source_are_ordinary_in_a_cycle(repo: Repo) -> None:
 def test_a_doubted_source_does_not_get_in_the_way_of_another(opened: Storage, repo: Repo) -> None:
     connection(opened.store).execute("INSERT INTO sites (id, origin) VALUES (0, 'https://a.example')")
     for source in ("liar", "friend"):
-        assert pushes.accept(opened, ["https://a.example/x"], "indexnow", source, 5.0).taken == 1
+        assert hints.accept(opened, ["https://a.example/x"], "indexnow", source, 5.0).taken == 1
     assert repo.sql("SELECT count(*) FROM pushes") == [(2,)]

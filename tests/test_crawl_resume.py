@@ -21,7 +21,7 @@ from recrawl.crawl.state.load_book import load_book
 from recrawl.crawl.tally import RunCounts
 from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import SyntheticWorld, write
-from recrawl.lab.timelapse.app import ServerOptions as Manners
+from recrawl.lab.timelapse import ServerOptions as Manners
 from recrawl.model import Outcome
 from recrawl.record.storage import Storage
 from tests.crashes import SMALL, Bench, archive_of, ask, choices, contents, image, judge

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from recrawl.crawl.reports.figures import AGES
 from recrawl.crawl.reports.summaries import catch_up
-from recrawl.learn.rates.staleness import estimated_changes, fit_rates, share_deviation
+from recrawl.learn.rates import estimated_changes, fit_rates, share_deviation
 from recrawl.record.store import SqliteStore
 from tests.world import Repo, Site, page
 

@@ -15,8 +15,8 @@ from recrawl.compare.change_prior import FURTHEST, LARGEST, _weights, change_pri
 from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.text import plain, visible
 from recrawl.crawl.visits import results
+from recrawl.crawl.visits.live import Prefetch
 from recrawl.crawl.visits.machine import PageVisit
-from recrawl.crawl.visits.prefetch import Prefetch
 from recrawl.crawl.visits.shared_text import SharedTexts
 from recrawl.discover.requisites import Requisites, _add_link, _FoundUrls, absolute, of_page, style_urls
 from recrawl.discover.urls import canonical

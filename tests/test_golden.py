@@ -24,7 +24,7 @@ from recrawl.lab.histories.history import History
 from recrawl.lab.histories.opening import open_history
 from recrawl.lab.replays.clairvoyant import upper_bound
 from recrawl.lab.replays.replay import Setup, replay
-from recrawl.lab.replays.trials import policy_for
+from recrawl.lab.replays.runner import policy_for
 from recrawl.lab.synth import SyntheticWorld, write
 from tests.test_policies import TEXTS
 

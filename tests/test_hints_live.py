@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from recrawl.book import Book
 from recrawl.choose import make_policy
-from recrawl.crawl.hints import pushes
-from recrawl.crawl.hints.hint_codec import KINDS, pack_hints, unpack_hints
+from recrawl.crawl import hints
+from recrawl.crawl.hints import KINDS, pack_hints, unpack_hints
 from recrawl.crawl.state.array_files import read_arrays
 from recrawl.crawl.state.policy_memory import file_of
 from recrawl.discover.links import updates_days
@@ -186,16 +186,16 @@ def test_pushes_are_bounded_and_heard(site: Site, repo: Repo) -> None:
     site["/p7"], site["/pushed"] = page("changed"), page("new")
     with Storage(repo.folder) as opened:
         said = [known, known + "#part", new, "no address", "http://elsewhere.example/"]
-        got = pushes.accept(opened, said, "indexnow", "somebody", now(repo))
-        assert got == pushes.Accepted(taken=2, repeated=1, bad=1, foreign=1)
-        flood = (site.url(f"/f{number}") for number in range(pushes.PER_HOUR + 5))
-        got = pushes.accept(opened, flood, "websub", "somebody", now(repo))
-        assert (got.taken, got.refused) == (pushes.PER_HOUR - 5, 10)
-        assert pushes.accept(opened, [known], "websub", "somebody", now(repo)).refused == 1
-        assert pushes.accept(opened, [known], "websub", "another", now(repo)).taken == 1
-        assert pushes.accept(opened, [site.url("/g")], "websub", "somebody", now(repo) + 3600).taken == 1
+        got = hints.accept(opened, said, "indexnow", "somebody", now(repo))
+        assert got == hints.Accepted(taken=2, repeated=1, bad=1, foreign=1)
+        flood = (site.url(f"/f{number}") for number in range(hints.PER_HOUR + 5))
+        got = hints.accept(opened, flood, "websub", "somebody", now(repo))
+        assert (got.taken, got.refused) == (hints.PER_HOUR - 5, 10)
+        assert hints.accept(opened, [known], "websub", "somebody", now(repo)).refused == 1
+        assert hints.accept(opened, [known], "websub", "another", now(repo)).taken == 1
+        assert hints.accept(opened, [site.url("/g")], "websub", "somebody", now(repo) + 3600).taken == 1
         with pytest.raises(UsageError, match="indexnow or websub"):
-            pushes.accept(opened, [known], "rumour", "somebody", now(repo))
+            hints.accept(opened, [known], "rumour", "somebody", now(repo))
         connection(opened.store).execute("DELETE FROM pushes WHERE kind = 'websub'")
     done = repo.cycle(1)
     assert done["changed"] == 1, "the page that was named"
@@ -206,7 +206,7 @@ def test_pushes_are_bounded_and_heard(site: Site, repo: Repo) -> None:
 def test_a_push_about_what_a_visit_has_just_seen_says_nothing(site: Site, repo: Repo) -> None:
     repo.crawl(site.url("/"))
     with Storage(repo.folder) as opened:
-        pushes.accept(opened, [site.url("/p7")], "websub", "hub", now(repo) + 20)
+        hints.accept(opened, [site.url("/p7")], "websub", "hub", now(repo) + 20)
     repo.cycle(1)
     assert not any(signals(repo, "websub").values())
 

@@ -10,9 +10,8 @@ import pytest
 
 from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import SyntheticWorld, write
-from recrawl.lab.timelapse import Clock, app
+from recrawl.lab.timelapse import Clock, ServedRequest, app
 from recrawl.lab.timelapse import ServerOptions as Manners
-from recrawl.lab.timelapse.app import ServedRequest
 from recrawl.model import Outcome
 from recrawl.parameters import SITEMAP_KINDS
 from recrawl.record.storage import Storage

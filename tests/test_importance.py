@@ -28,7 +28,7 @@ from recrawl.lab.replays.replay import Setup, Web, check, replay
 from recrawl.lab.replays.small_worlds import batches
 from recrawl.lab.synth import SyntheticWorld as Made
 from recrawl.lab.synth import write
-from recrawl.learn.value.importance import MAX_RATIO, costs, kind_of, match_weights, normalise, priority_weights
+from recrawl.learn.value import MAX_RATIO, costs, kind_of, match_weights, normalise, priority_weights
 from recrawl.loop import drive, note
 from recrawl.record.storage import Storage
 from tests.complaints import complaint

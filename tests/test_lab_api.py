@@ -16,8 +16,7 @@ from recrawl import cli, lab
 from recrawl.book import Book
 from recrawl.choose import Choice, make_policy
 from recrawl.errors import BadArchive, UsageError
-from recrawl.lab.replays.runner import run_all
-from recrawl.lab.replays.trials import Trial, setup_for
+from recrawl.lab.replays.runner import Trial, run_all, setup_for
 from recrawl.lab.synth import SyntheticWorld, write
 from recrawl.model import Picks
 from tests.world import Result

@@ -8,7 +8,7 @@ from recrawl.errors import UsageError
 from recrawl.lab.histories.history import History
 from recrawl.lab.histories.opening import open_history
 from recrawl.lab.replays.replay import Setup, replay
-from recrawl.lab.replays.trials import policy_for
+from recrawl.lab.replays.runner import policy_for
 from recrawl.lab.synth import SyntheticWorld, write
 from recrawl.settings import size
 

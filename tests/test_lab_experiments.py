@@ -17,14 +17,22 @@ from numpy.typing import NDArray
 from recrawl.book import Clusters
 from recrawl.choose import make_policy
 from recrawl.columns import DAY
-from recrawl.lab.experiments import EXPERIMENTS, ExperimentOptions, report
+from recrawl.lab.experiments import EXPERIMENTS, ExperimentOptions, report, tan2007
+from recrawl.lab.experiments import tan2007 as t_claims
 from recrawl.lab.experiments.readings import SENTENCES
 from recrawl.lab.experiments.result import Claim, Result, Verdict
-from recrawl.lab.experiments.tan2007 import claims as t_claims
-from recrawl.lab.experiments.tan2007 import figures, layout
-from recrawl.lab.experiments.tan2007.long_run import of_fig_9
-from recrawl.lab.experiments.tan2007.published import PAGES, STATEMENTS, TABLE_1
-from recrawl.lab.experiments.tan2007.world import DAYS, SITES_ALIKE, TEXT_TELLS, ChangeProcess, TWorld, generate_changes
+from recrawl.lab.experiments.tan2007 import (
+    DAYS,
+    PAGES,
+    SITES_ALIKE,
+    STATEMENTS,
+    TABLE_1,
+    TEXT_TELLS,
+    ChangeProcess,
+    TWorld,
+    generate_changes,
+    of_fig_9,
+)
 from recrawl.lab.histories.history import History
 from recrawl.lab.replays.replay import Setup, replay
 from recrawl.learn.structure.neighbours import ByCluster
@@ -71,8 +79,8 @@ def small() -> History:
 
 
 def test_at_full_size_pages_and_sites_are_those_of_table_1() -> None:
-    places = layout.generate_layout(PAGES, np.random.default_rng(1))
-    names = [layout.domain_of(host) for host in places.hosts]
+    places = tan2007.generate_layout(PAGES, np.random.default_rng(1))
+    names = [tan2007.domain_of(host) for host in places.hosts]
     pages = np.bincount(places.site, minlength=len(names))
     for domain in TABLE_1:
         mine = np.array([name == domain.name for name in names])
@@ -91,7 +99,7 @@ def test_table_1_sums_as_printed() -> None:
 
 
 def test_most_pages_lie_at_depths_2_to_4(small: History) -> None:
-    rows = figures.depths(small, "made")
+    rows = tan2007.depths(small, "made")
     assert sum(row["pages"] for row in rows) == len(small)
     share = {depth: sum(row["pages"] for row in rows if row["depth"] == depth) / len(small) for depth in range(1, 9)}
     assert share[2] + share[3] + share[4] > 0.5
@@ -100,7 +108,7 @@ def test_most_pages_lie_at_depths_2_to_4(small: History) -> None:
 
 
 def test_half_of_the_pages_do_not_change_in_the_year() -> None:
-    places = layout.generate_layout(20_000, np.random.default_rng(3))
+    places = tan2007.generate_layout(20_000, np.random.default_rng(3))
     for never in (0.5, 0.2):
         pages, days = generate_changes(places, ChangeProcess(unchanged=never), np.random.default_rng(4))
         assert 1 - len(np.unique(pages)) / len(places) == pytest.approx(never, abs=0.1)  # sites are few
@@ -151,7 +159,7 @@ def test_links_stay_on_the_site_and_reach_every_page(small: History) -> None:
 @given(st.integers(0, 500), st.lists(st.floats(0.01, 100), min_size=1, max_size=20), st.integers(0, 2))
 def test_shares_add_up(spare: int, weights: list[float], least: int) -> None:
     total = spare + least * len(weights)
-    found = layout.shares(total, np.array(weights), least)
+    found = tan2007.shares(total, np.array(weights), least)
     assert found.sum() == total
     assert found.min() >= least
     exact = np.array(weights) / sum(weights) * spare + least
@@ -162,7 +170,7 @@ def test_shares_add_up(spare: int, weights: list[float], least: int) -> None:
 def test_tiny_worlds_are_complete(pages: int) -> None:
     history = TWorld(pages=pages).build()
     assert len(history) == pages
-    assert len({layout.domain_of(host) for host in history.sites}) == len(TABLE_1)
+    assert len({tan2007.domain_of(host) for host in history.sites}) == len(TABLE_1)
 
 
 def test_neighbours_help_only_where_they_change_together() -> None:

@@ -20,8 +20,7 @@ from recrawl.compare.terms import hashed
 from recrawl.errors import BadArchive, UsageError
 from recrawl.lab.formats import page_facts as module
 from recrawl.lab.formats.archive import schema as archive_schema
-from recrawl.lab.formats.cached_columns import from_cache, to_cache
-from recrawl.lab.formats.page_facts import FactReader, Facts, facts_of
+from recrawl.lab.formats.page_facts import FactReader, Facts, facts_of, from_cache, to_cache
 from recrawl.lab.histories import opening
 from recrawl.lab.histories.history import ABSENT, History, assemble
 from recrawl.lab.histories.opening import history_of, open_history
@@ -333,7 +332,7 @@ def test_steps_are_cached_beside_the_facts(tmp_path: Path, monkeypatch: pytest.M
     )
     first = open_history([file], "divergence:0.6", cache)
     assert len(list(cache.iterdir())) == 2
-    monkeypatch.setattr("recrawl.lab.histories.change_steps._steps_of_file", None)  # it is not asked again
+    monkeypatch.setattr("recrawl.lab.histories.history._steps_of_file", None)  # it is not asked again
     assert open_history([file], "divergence:0.6", cache).version.tolist() == first.version.tolist()
     (steps,) = (kept for kept in cache.iterdir() if "steps" in (from_cache(kept) or {}))
     steps.write_bytes(b"")

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from recrawl.errors import BadArchive, UsageError
 from recrawl.lab.formats.archive import schema
-from recrawl.lab.predict.archive_days import read_days
-from recrawl.lab.predict.days import Days, labels
+from recrawl.lab.predict.days import Days, Planted, PlantedWorld, labels, planted, read_days
 from recrawl.lab.predict.evaluation import (
     evaluate,
     evaluate_predictions,
@@ -33,7 +32,6 @@ from recrawl.lab.predict.methods import (
     frequency,
     predict,
 )
-from recrawl.lab.predict.planted_world import Planted, PlantedWorld, planted
 from recrawl.lab.predict.scores import auc, calibration, paired, score_predictions
 from tests.complaints import complaint
 from tests.world import command

@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 from recrawl.lab.experiments.radinsky2013 import crawling, published
-from recrawl.lab.experiments.radinsky2013.crawls import CrawlPlan, Losses, carried_forward, frozen_crawl, online_crawl
-from recrawl.lab.predict.days import as_history
-from recrawl.lab.predict.frozen import FrozenMachines
-from recrawl.lab.predict.methods import PredictionSetting, chosen_experts, margins_by_day
-from recrawl.lab.predict.planted_world import Planted, planted
+from recrawl.lab.experiments.radinsky2013.crawling import CrawlPlan, Losses, carried_forward, frozen_crawl, online_crawl
+from recrawl.lab.predict.days import Planted, as_history, planted
+from recrawl.lab.predict.methods import FrozenMachines, PredictionSetting, chosen_experts, margins_by_day
 
 WORLD = planted(Planted(groups=3, size=4, days=60))
 DAYS = WORLD.days

@@ -12,14 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from recrawl.choose import make_policy
-from recrawl.crawl.hints.claims import add_claim
+from recrawl.crawl.hints import add_claim
 from recrawl.discover.dates import parse_date
 from recrawl.errors import BadArchive, UsageError
 from recrawl.lab.histories.history import History, LinkLists, assemble, without_start
-from recrawl.lab.replays.hint_sources import hints_key
-from recrawl.lab.replays.recorded_hints import RecordedHints
+from recrawl.lab.replays.hint_sources import RecordedHints, SimulatedSitemap, hints_key
 from recrawl.lab.replays.replay import Setup, replay
-from recrawl.lab.replays.simulated_hints import SimulatedSitemap
 from recrawl.serve.jobs.job_specs import Command, job_spec
 from recrawl.serve.jobs.uploads import Uploads
 from tests.test_lab_simulated_hints import DAY, living

@@ -27,8 +27,7 @@ from recrawl.lab.histories.opening import open_history
 from recrawl.lab.replays.clairvoyant import Clairvoyant, upper_bound
 from recrawl.lab.replays.metrics import Record
 from recrawl.lab.replays.replay import Setup, replay
-from recrawl.lab.replays.runner import run_all
-from recrawl.lab.replays.trials import Trial
+from recrawl.lab.replays.runner import Trial, run_all
 from recrawl.lab.synth import SyntheticWorld, write
 from recrawl.model import Outcome, Outcomes, Pages, Picks
 from tests.test_policies import TEXTS, for_each

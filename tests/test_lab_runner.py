@@ -22,8 +22,7 @@ from recrawl.lab.histories.opening import open_history
 from recrawl.lab.replays import runner as module
 from recrawl.lab.replays.clairvoyant import upper_bound
 from recrawl.lab.replays.replay import Setup, replay
-from recrawl.lab.replays.runner import over_seeds, run_all, run_one
-from recrawl.lab.replays.trials import Trial, name_of, needs_of, policy_for
+from recrawl.lab.replays.runner import Trial, name_of, needs_of, over_seeds, policy_for, run_all, run_one
 from recrawl.lab.synth import SyntheticWorld, write
 from tests.complaints import complaint, usage
 from tests.test_lab_replay import LIVELY

@@ -7,7 +7,7 @@ import pytest
 
 from recrawl.errors import UsageError
 from recrawl.lab.histories.history import History, assemble
-from recrawl.lab.replays.simulated_hints import SimulatedSitemap, parse_source
+from recrawl.lab.replays.hint_sources import SimulatedSitemap, parse_source
 
 DAY = 86400.0
 

@@ -21,11 +21,10 @@ import pycurl
 import pytest
 
 from recrawl.errors import UsageError
+from recrawl.lab import timelapse
 from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import SyntheticWorld, generate, write
-from recrawl.lab.timelapse import Clock, ServerOptions, TimeLapseServer, app, site_documents
-from recrawl.lab.timelapse.app import ServedRequest
-from recrawl.lab.timelapse.bodies import Bodies
+from recrawl.lab.timelapse import Bodies, Clock, ServedRequest, ServerOptions, TimeLapseServer, app
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data"
 MAP = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
@@ -263,7 +262,7 @@ def test_the_sitemap_names_what_is_alive():
 
 
 def test_a_large_sitemap_comes_in_parts(monkeypatch):
-    monkeypatch.setattr(site_documents, "SITEMAP_URLS", 4)
+    monkeypatch.setattr(timelapse, "SITEMAP_URLS", 4)
     with asking(ONE) as asker:
         base = asker.server.url_of(f"{A}/").rstrip("/")
         asker.clock.set(2000)
@@ -290,7 +289,7 @@ def test_the_feed_lists_the_newest_changes():
 
 
 def test_a_site_without_a_front_page_gets_one_that_links_all_pages(monkeypatch):
-    monkeypatch.setattr(site_documents, "START_LINKS", 3)
+    monkeypatch.setattr(timelapse, "START_LINKS", 3)
     archive = small([(f"{A}/{name}.html", 10 + n, b"x") for n, name in enumerate("abcdefgh")])
     with asking(archive) as asker:
         asker.clock.set(16)

@@ -18,8 +18,7 @@ from recrawl.errors import UsageError
 from recrawl.lab.histories.history import ABSENT, assemble
 from recrawl.lab.histories.opening import clusters_of
 from recrawl.learn.structure.bisection import bisect, by_distance
-from recrawl.learn.structure.cluster_arrays import packed, unpacked
-from recrawl.learn.structure.clusters import PageClusters, cluster, how_many
+from recrawl.learn.structure.clusters import PageClusters, cluster, how_many, packed, unpacked
 from recrawl.learn.structure.page_features import PageFacts, learn_features, page_facts
 from recrawl.learn.structure.topics import DIMENSIONS, find_topics
 

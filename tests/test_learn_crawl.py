@@ -15,16 +15,14 @@ from sklearn.svm import SVC
 from recrawl.book import Book, LinkGraph, PageWords
 from recrawl.choose import make_policy
 from recrawl.columns import DAY
-from recrawl.lab.predict.days import Days, as_history
+from recrawl.lab.predict.days import Days, Planted, as_history, planted
 from recrawl.lab.predict.methods import PredictionSetting, chosen_experts
-from recrawl.lab.predict.planted_world import Planted, planted
 from recrawl.lab.replays.replay import Setup, replay
-from recrawl.learn.experts import visit_panels
+from recrawl.learn.experts import panels
+from recrawl.learn.experts.classifiers import fit_platt_curve
 from recrawl.learn.experts.features import FeatureWindow, Observations, numeric_features
-from recrawl.learn.experts.machine_state import MachineState, log_loss
-from recrawl.learn.experts.panels import Machines, Panel
-from recrawl.learn.experts.svm import fit_platt_curve
-from recrawl.learn.experts.visit_log import NO_LABEL, VisitLog
+from recrawl.learn.experts.online_learner import MachineState, log_loss
+from recrawl.learn.experts.panels import NO_LABEL, Machines, Panel, VisitLog
 from recrawl.loop import note
 from recrawl.model import Outcome, Outcomes
 
@@ -117,7 +115,7 @@ def test_the_shared_machine_is_one_machine_on_the_visits_of_all_pages() -> None:
     rng = np.random.default_rng(1)
     log = replace(log, odds=rng.normal(size=log.at.shape).astype(np.float32))
     pages = np.arange(len(days))
-    found, _, fitted = visit_panels.margins(log, Machines("2d", 14), Panel.of(pages, None))
+    found, _, fitted = panels.margins(log, Machines("2d", 14), Panel.of(pages, None))
     assert fitted == 1
     observed = Observations(log.bags, log.text, log.changed == 1, log.changed != NO_LABEL)
     numbers, _, present = numeric_features(observed)
@@ -147,19 +145,19 @@ def test_every_method_answers_from_the_newest_visits_alone(method: str, machines
     days = planted(Planted(groups=3, size=4, days=24, seed=2)).days
     log = fully_observed(days, 24)
     pages = np.arange(len(days))
-    experts = visit_panels.choose_experts(log, "content", 3, (0, 7), np.arange(24, dtype=np.float64) * DAY, None)
+    experts = panels.choose_experts(log, "content", 3, (0, 7), np.arange(24, dtype=np.float64) * DAY, None)
     parameters = Machines(method, 24, shape=shape)
-    found, cost, fitted = visit_panels.margins(log, parameters, Panel.of(pages, experts), tune=True)
+    found, cost, fitted = panels.margins(log, parameters, Panel.of(pages, experts), tune=True)
     assert np.isfinite(found).all()
     assert fitted == machines
     assert cost in (0.1, 1.0, 10.0)
     other = replace(
         log, changed=np.where(np.arange(24) < shape.window + shape.interval, 0, log.changed).astype(np.int8)
     )
-    again = visit_panels.margins(other, parameters, Panel.of(pages, experts), tune=True)[0]
+    again = panels.margins(other, parameters, Panel.of(pages, experts), tune=True)[0]
     assert np.isfinite(again).all()
     silent = replace(log, changed=np.where(log.changed == 1, 0, log.changed).astype(np.int8))
-    assert np.isnan(visit_panels.margins(silent, parameters, Panel.of(pages, experts))[0]).all(), "one class only"
+    assert np.isnan(panels.margins(silent, parameters, Panel.of(pages, experts))[0]).all(), "one class only"
 
 
 def test_the_log_can_get_another_number_of_visits() -> None:
@@ -180,7 +178,7 @@ def test_with_every_page_visited_daily_the_experts_are_those_of_the_lab(how: str
     log = fully_observed(days, 31)
     moments = np.arange(30, dtype=np.float64) * DAY
     links = days.links_on(29)
-    mine = visit_panels.choose_experts(log, how, 3, (0, 7), moments, LinkGraph(links.start, links.target))
+    mine = panels.choose_experts(log, how, 3, (0, 7), moments, LinkGraph(links.start, links.target))
     lab = chosen_experts(days, PredictionSetting("3d", experts=how, k=3), 30)
     assert mine.page.tolist() == lab.page.tolist()
     np.testing.assert_allclose(mine.weight, lab.weight, rtol=1e-5)
@@ -194,7 +192,7 @@ def test_an_expert_counts_as_it_was_known_before_the_visit() -> None:
     for at, page, changed, word in visits:
         read = words_of(np.array([page]), [{word: 1}])
         log = log.noted(np.array([page]), np.array([at]), np.array([changed]), np.zeros(1), read, 9)
-    observed, panel = visit_panels._observations(log, Panel(np.array([0]), np.array([[0, 1]]), np.ones((1, 2))))
+    observed, panel = panels._observations(log, Panel(np.array([0]), np.array([[0, 1]]), np.ones((1, 2))))
     known = [int(observed.bags[[text]].indices[0]) if text >= 0 else None for text in observed.text[1]]
     assert known == [None, None, 12, 13], "before the visits at 4 and now"
     assert panel.expert.tolist() == [[0, 1]]
@@ -297,14 +295,14 @@ def test_no_cycle_asks_about_more_pages_than_allowed_and_tracks_more(
     days = planted(Planted(groups=3, size=6, days=40)).days
     policy = make_policy(f"predicted(method={method}, k=3, train=12, fits=8, pages=10, retrain=4)")
     asked: list[int] = []
-    fit = visit_panels.margins
+    fit = panels.margins
 
     def counted(log: VisitLog, machines: Machines, panel: Panel, *, tune: bool) -> Any:
         asked.append(int((panel.expert >= 0).sum()) if method != "2d" else len(panel.target))
         assert len(log) <= 10
         return fit(log, machines, panel, tune=tune)
 
-    monkeypatch.setattr(visit_panels, "margins", counted)
+    monkeypatch.setattr(panels, "margins", counted)
     found = replay(as_history(days), policy, Setup(budget=12, cycle=DAY, cycles=39, samples=1))
     assert 4 < max(asked) <= 8
     assert found.work["pages_tracked"] <= 10

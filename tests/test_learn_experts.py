@@ -14,17 +14,20 @@ from sklearn.svm import SVC
 
 from recrawl.learn.experts.classifiers import (
     MIN_EXAMPLES,
+    PlattCurve,
     Problems,
     bagging,
     boosting,
+    fit_platt_curve,
     gram_matrix,
     margins,
+    polynomial,
     single,
+    solve,
     training_set,
     votes,
 )
 from recrawl.learn.experts.features import FeatureWindow, Observations, own_features, pair_features, row_sums
-from recrawl.learn.experts.svm import PlattCurve, fit_platt_curve, polynomial, solve
 
 Array = NDArray[Any]
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from recrawl.book import Book, Hints
 from recrawl.choose.shock.plan import ShockPlan
-from recrawl.learn.hints.claims import plausible, signals_change
-from recrawl.learn.hints.trust import Signals
+from recrawl.learn.hints import Signals, plausible, signals_change
 
 DAY = 86400.0
 

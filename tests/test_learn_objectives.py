@@ -20,7 +20,7 @@ from recrawl.columns import HOUR
 from recrawl.lab.histories.opening import open_history
 from recrawl.lab.replays.replay import Setup, replay
 from recrawl.lab.synth import SyntheticWorld, write
-from recrawl.learn.value.objectives import (
+from recrawl.learn.value import (
     OBJECTIVES,
     age_gain,
     expected_age,

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recrawl.lab.predict.days import Planted, planted
 from recrawl.lab.predict.evaluation import evaluate
-from recrawl.lab.predict.methods import DayPasses, PredictionSetting, predict
-from recrawl.lab.predict.online import vote_weights_by_day, word_sketch
-from recrawl.lab.predict.planted_world import Planted, planted
+from recrawl.lab.predict.methods import DayPasses, PredictionSetting, predict, vote_weights_by_day, word_sketch
 from recrawl.learn.experts.online_learner import OnlineClassifiers, PolynomialMap
 from recrawl.learn.experts.selection import by_time
 

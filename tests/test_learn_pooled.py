@@ -15,13 +15,12 @@ from threadpoolctl import threadpool_limits
 from recrawl.columns import DAY
 from recrawl.lab.experiments.radinsky2013.extensions import ablation
 from recrawl.lab.predict.days import Days, observed
-from recrawl.lab.predict.pooled_predictor import FAMILIES, predict
-from recrawl.lab.predict.relatives import Relatives
+from recrawl.lab.predict.pooled_predictor import FAMILIES, Relatives, predict
 from recrawl.lab.predict.scores import auc, calibration_error
 from recrawl.learn.pooled import model as pooled
 from recrawl.learn.pooled.features import BASELINE, feature_names, features
 from recrawl.learn.pooled.ledger import Ledger, weekday
-from recrawl.learn.pooled.trees import Trees
+from recrawl.learn.pooled.model import Trees
 
 START = 1_700_000_000
 

@@ -13,10 +13,20 @@ from scipy import integrate
 
 from recrawl.book import Book
 from recrawl.columns import DAY
-from recrawl.learn.rates.censored import censored_term, solve_rates
-from recrawl.learn.rates.comparison import ESTIMATORS, estimate
-from recrawl.learn.rates.gaps import MAX_GAP, MIN_GAP, Gaps, GapSums
-from recrawl.learn.rates.posteriors import FIRST_RATE, Posterior, nested, posterior
+from recrawl.learn.rates import (
+    ESTIMATORS,
+    FIRST_RATE,
+    MAX_GAP,
+    MIN_GAP,
+    Gaps,
+    GapSums,
+    Posterior,
+    censored_term,
+    estimate,
+    nested,
+    posterior,
+    solve_rates,
+)
 from recrawl.model import Outcomes
 
 answers = st.lists(

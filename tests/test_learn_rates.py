@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.learn.rates.estimators import bias_reduced, irregular, last_modified
+from recrawl.learn.rates import bias_reduced, irregular, last_modified
 
 counts = st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 times = st.floats(1e-3, 1e4)

@@ -14,24 +14,23 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from recrawl.book import LinkGraph
-from recrawl.lab.predict.planted_world import Planted, PlantedWorld, planted
+from recrawl.lab.predict.days import Planted, PlantedWorld, planted
 from recrawl.learn.experts import selection
-from recrawl.learn.experts.correlation import (
-    RunningCorrelation,
-    frame_means,
-    lagged_correlations,
-    normalized,
-    top_correlated,
-)
-from recrawl.learn.experts.dtw import dtw_distance, dtw_similarity
 from recrawl.learn.experts.online_learner import IncrementalRelations
 from recrawl.learn.experts.selection import (
     NO_EXPERT,
     Experts,
+    RunningCorrelation,
     by_content,
     by_graph,
     by_time,
+    dtw_distance,
+    dtw_similarity,
+    frame_means,
+    lagged_correlations,
+    normalized,
     pairs_sharing_words,
+    top_correlated,
 )
 from recrawl.learn.experts.word_dynamics import OMEGAS, WordDynamics, word_dynamics
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from recrawl.lab.timelapse.app import ServerOptions as Manners
+from recrawl.lab.timelapse import ServerOptions as Manners
 from recrawl.model import Outcome
 from recrawl.record import warc
 from tests.crashes import Bench, archive_of, ask, judge

@@ -13,7 +13,7 @@ import pytest
 from recrawl import Book, Outcomes, Picks, testing
 from recrawl.choose import Choice
 from recrawl.choose.shards.offers import RankedPages
-from recrawl.choose.shards.ranked import RankedPolicy
+from recrawl.choose.shards.rounds import RankedPolicy
 from recrawl.errors import PolicyError
 
 

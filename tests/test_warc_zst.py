@@ -14,10 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.extras import zstd
-from recrawl.record import warc
+from recrawl.record import packing, warc
 from recrawl.record.archive import WarcArchive
-from recrawl.record.packing import zstd_records
-from recrawl.record.packing.zstd_records import ZstdPacker, dictionary, read_records
+from recrawl.record.packing import ZstdPacker, dictionary, read_records
 from tests.complaints import complaint
 from tests.world import Repo, Site, page
 
@@ -29,8 +28,8 @@ _FRAME = f"<nav>{''.join(f'<a href=/{word}>{word}</a>' for word in _WORDS)}</nav
 @pytest.fixture
 def early(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make dictionaries from few records."""
-    monkeypatch.setattr(zstd_records, "_ENOUGH", 20_000)
-    monkeypatch.setattr(zstd_records, "_DICTIONARY_BYTES", 2048)
+    monkeypatch.setattr(packing, "_ENOUGH", 20_000)
+    monkeypatch.setattr(packing, "_DICTIONARY_BYTES", 2048)
 
 
 def _response(number: int, words: int = 40) -> bytes:
@@ -104,7 +103,7 @@ def test_files_of_both_formats_are_read_side_by_side(tmp_path: Path) -> None:
 
 
 def _plain(blob: bytes) -> bytes:
-    return b"".join(zstd_records._members(blob)) if blob.startswith(b"\x1f\x8b") else blob
+    return b"".join(packing._members(blob)) if blob.startswith(b"\x1f\x8b") else blob
 
 
 @settings(max_examples=25)

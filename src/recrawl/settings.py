@@ -22,7 +22,7 @@ from recrawl.discover.urls import DEFAULT_TRACKING
 from recrawl.durable_files import locked, replace_file
 from recrawl.errors import UnknownName, UsageError
 from recrawl.fetch.access import AccessRule
-from recrawl.learn.value.importance import COSTS, kind_of
+from recrawl.learn.value import COSTS, kind_of
 from recrawl.model import ORDERS, RequisiteLevel
 from recrawl.parameters import RENDER, REQUISITES, SCREENSHOTS
 from recrawl.times import duration, quiet_hours, weekday_numbers

@@ -37,7 +37,7 @@ def _layout(ctx: typer.Context, store: str) -> Layout:
 
 
 def _node_options(node: str, host: str, work: Path | None, **more: Any) -> Any:
-    from recrawl.cluster.nodes.ray_nodes import NodeOptions  # lazy: needs the extra `ray`
+    from recrawl.cluster.nodes import NodeOptions  # lazy: needs the extra `ray`
 
     return NodeOptions(name=node or socket.gethostname(), host=host, work=work or Path("work"), **more)
 
@@ -62,7 +62,7 @@ def start(
 
     Shards run on all nodes that have joined, as many on each as on any other.
     """
-    from recrawl.cluster.nodes.ray_nodes import start_cluster  # lazy: needs the extra `ray`
+    from recrawl.cluster.nodes import start_cluster  # lazy: needs the extra `ray`
 
     options = _node_options(node, host, work, port=port, lease=lease)
     start_cluster(_layout(ctx, store), options, Stop(), note)
@@ -83,7 +83,7 @@ def join(
 
     It needs the URL of the store and the keys of the object store, as on the first node.
     """
-    from recrawl.cluster.nodes.ray_nodes import join_cluster  # lazy: needs the extra `ray`
+    from recrawl.cluster.nodes import join_cluster  # lazy: needs the extra `ray`
 
     options = _node_options(node, host, work)
     join_cluster(_layout(ctx, store), options, address, Stop(), note)
@@ -113,7 +113,7 @@ def status(ctx: typer.Context, store: Store = "", json: AsJson = False) -> None:
 @app.command(epilog="Example: recrawl cluster stop")
 def stop(ctx: typer.Context, store: Store = "", json: AsJson = False) -> None:
     """Stop all nodes after recording what was downloaded. A run under way goes on after the next start."""
-    from recrawl.cluster.nodes.ray_nodes import stop_cluster  # lazy: needs the extra `ray`
+    from recrawl.cluster.nodes import stop_cluster  # lazy: needs the extra `ray`
 
     stop_cluster(_layout(ctx, store))
     _end("asked all nodes to stop", json, stopping=True)

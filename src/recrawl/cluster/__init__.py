@@ -20,5 +20,5 @@ overview           what a cluster is doing; shards moved, nodes drained
 opening            open a repository as what it is
 search_server      searches in the index of a shard, answered by its worker
 searching          searches in all shards at once
-nodes/             machines: shards balanced over them, processes started by Ray
+nodes              machines: shards balanced over them, processes started by Ray
 """

@@ -17,9 +17,8 @@ from typing import cast
 import numpy as np
 
 from recrawl.choose import make_policy
-from recrawl.choose.shards.coordinator import Coordinator
-from recrawl.choose.shards.offers import Offer
-from recrawl.choose.shards.splitting import NO_TOTALS, Splittable, Stage
+from recrawl.choose.shards.offers import Coordinator, Offer
+from recrawl.choose.shards.rounds import NO_TOTALS, Splittable, Stage
 from recrawl.cluster.shard_rounds import CLAIMS, END, Journal, stage_of
 from recrawl.columns import Floats
 from recrawl.record.store.postgres.cluster.rounds import Arrival, RoundRow

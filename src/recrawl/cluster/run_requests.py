@@ -12,7 +12,7 @@ from contextlib import closing
 from typing import Any, Literal
 
 from recrawl.choose import Policy, describe, make_policy
-from recrawl.choose.shards.splitting import why_one_shard
+from recrawl.choose.shards.rounds import why_one_shard
 from recrawl.cluster.layout import Layout
 from recrawl.crawl.tally import RunCounts, from_row, joined
 from recrawl.errors import RepositoryBusy, StorageFailure, UsageError

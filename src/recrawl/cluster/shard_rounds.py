@@ -22,8 +22,7 @@ from recrawl.book import Book
 from recrawl.choose.budget.fair import EXCHANGES, Claims, Commons, Division, claims
 from recrawl.choose.protocol import Choice, Chooser, Policy
 from recrawl.choose.shards.offers import Cut, Offer
-from recrawl.choose.shards.rounds import ShardSide, take_part
-from recrawl.choose.shards.splitting import Ask, Splittable, Stage
+from recrawl.choose.shards.rounds import Ask, ShardSide, Splittable, Stage, take_part
 from recrawl.columns import Floats
 from recrawl.crawl.state.limits import ShardPart
 from recrawl.record.store.postgres.cluster.rounds import Arrival, RoundRow

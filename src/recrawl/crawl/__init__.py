@@ -8,7 +8,7 @@ options       everything a run can be configured with, as plain values
 tally         counts of a run, for progress and summaries
 visits/       one visit, from its turn in the queue to its record (its way is listed there)
 login/        form logins of sites, and the sessions that they give
-hints/        what servers offer besides pages: robots.txt, sitemaps, feeds, pushes
+hints         what servers offer besides pages: robots.txt, sitemaps, feeds, pushes
 requisites/   stylesheets, images, fonts and scripts of pages
 render/       pages that need JavaScript, as Chromium shows them
 state/        the book and the policy's memory, loaded from and saved to the repository

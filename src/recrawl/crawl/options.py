@@ -62,7 +62,7 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The settings `importance` and `cost` (see `recrawl.learn.value.importance`)."""
+    """The settings `importance` and `cost` (see `recrawl.learn.value`)."""
 
     importance: str = "even"
     cost: str = "visit"

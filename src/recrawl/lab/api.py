@@ -15,9 +15,8 @@ from recrawl.choose import Policy
 from recrawl.errors import UsageError
 from recrawl.lab.histories.history import History
 from recrawl.lab.histories.weights import with_importance
-from recrawl.lab.replays.runner import over_seeds, run_all, run_one
-from recrawl.lab.replays.trials import Trial, setup_for, trials_of
-from recrawl.learn.value.importance import kind_of
+from recrawl.lab.replays.runner import Trial, over_seeds, run_all, run_one, setup_for, trials_of
+from recrawl.learn.value import kind_of
 from recrawl.times import duration
 
 

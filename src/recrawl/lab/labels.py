@@ -17,7 +17,7 @@ from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.encoding import decode
 from recrawl.errors import Unreadable, UsageError
 from recrawl.lab.formats.archive import Archive, files_of, urls_of
-from recrawl.lab.formats.cached_columns import pool_of
+from recrawl.lab.formats.page_facts import pool_of
 from recrawl.lab.histories.content_walk import ContentWalk
 
 _COLUMNS = ("url", "before", "after")

@@ -11,7 +11,7 @@ blobs/           archive files and models in an object store
 shards/          the shards of a cluster, seen from one folder
 captures         the records of the archive, as replay tools index them
 warc             single WARC records as bytes
-packing/         other compression than gzip: *.warc.zst
+packing          other compression than gzip: *.warc.zst
 index            full-text index (tantivy)
 search_words     the words of pages in it: folded, in pairs of letters where no spaces are, stems
 search_query     a query in these words

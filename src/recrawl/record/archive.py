@@ -19,7 +19,7 @@ from pathlib import Path
 from recrawl.errors import DiskFull, RepositoryError, StorageFailure
 from recrawl.record import warc
 from recrawl.record.blobs.cache import ARCHIVE, BlobCache
-from recrawl.record.packing.zstd_records import SUFFIX, ZstdPacker, dictionary, read_records
+from recrawl.record.packing import SUFFIX, ZstdPacker, dictionary, read_records
 
 _ERASED = re.compile(r"-e\d+-\d+\.warc\.")
 """In the names of files that were written anew."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from recrawl.extras import zstd
-from recrawl.record.packing.zstd_records import FRAME, SUFFIX, decompressor, dictionary
+from recrawl.record.packing import FRAME, SUFFIX, decompressor, dictionary
 from recrawl.record.warc import sha1_text
 
 _GZIP = rb"\x1f\x8b\x08"

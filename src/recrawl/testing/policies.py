@@ -12,8 +12,7 @@ from recrawl.book import Book
 from recrawl.choose import Policy, describe, make_policy
 from recrawl.choose.custom import check_policy_object
 from recrawl.choose.protocol import Learner
-from recrawl.choose.shards.sharded import Sharded
-from recrawl.choose.shards.splitting import why_one_shard
+from recrawl.choose.shards.rounds import Sharded, why_one_shard
 from recrawl.columns import DAY
 from recrawl.errors import PolicyError, UsageError
 from recrawl.loop import Resumed, drive, note

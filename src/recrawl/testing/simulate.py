@@ -193,8 +193,8 @@ class _Host:
 
     # -- judging -----------------------------------------------------------------------------------------------
 
-    def ask(self, path: str, now: float, pause: float) -> None:
-        """A request has come: was it allowed?"""
+    def ask(self, path: str, now: float, pause: float, *, visit: bool) -> None:
+        """A request has come, for a visit of a page or for something else: was it allowed?"""
         chain = path.startswith("/robots")
         if self.open >= self.at_once:
             raise WrongCrawl(f"{self.open + 1} requests at once to {self.origin}: {path}")
@@ -209,7 +209,7 @@ class _Host:
             forbidden = path.startswith("/p7")
             if forbidden:
                 raise WrongCrawl(f"{path} is asked before robots.txt was read, which forbids it")
-        self.per_page[path] += 1
+        self.per_page[path] += visit
         if path.startswith("/p") and self.per_page[path] > 14:
             raise WrongCrawl(f"{self.origin}{path} is asked {self.per_page[path]} times")
         self.open, self.last = self.open + 1, now
@@ -556,7 +556,8 @@ class _Shell:
             raise WrongCrawl(f"a visit that was recorded is made again: {thing.story}")
         asked = run.hosts[thing.server]
         if asked is host:
-            host.ask(request.url[len(host.origin) :], run.now, self.options.delay)
+            visit = isinstance(thing, self.m.PageVisit)
+            host.ask(request.url[len(host.origin) :], run.now, self.options.delay, visit=visit)
         run.found.requests += 1
         self.flying += 1
         if isinstance(thing, self.m.RequisiteRead) and not thing.demanded and not thing.identity:
@@ -606,7 +607,7 @@ class _Shell:
         roll = draw(self.run.seed, thing.name, 0 if self.run.steady else self.run.found.events)
         if isinstance(thing, self.m.PageVisit):
             assert thing.answer is not None
-            if roll < 0.03:
+            if roll < 0.03 and not self.run.steady:  # a page that sends 304 is not parsed
                 return Reading(0, failure=_UNREADABLE[int(roll * 133)])
             digest = hashlib.blake2b(thing.answer.body, digest_size=8).digest()
             changed = digest != thing.state.digest

@@ -28,7 +28,7 @@ from recrawl.book import Book
 from recrawl.choose.protocol import ChangeEstimator, Chooser
 from recrawl.columns import DAY, Flags, Floats, Ints
 from recrawl.errors import UsageError
-from recrawl.learn.rates.staleness import fit_rates
+from recrawl.learn.rates import fit_rates
 from recrawl.model import Pages
 
 Division = Literal["auto", "equal"]

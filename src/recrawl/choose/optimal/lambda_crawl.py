@@ -24,7 +24,7 @@ from recrawl.book import Book
 from recrawl.choose.optimal.rate_base import RatePolicy
 from recrawl.columns import DAY, Floats, median
 from recrawl.errors import UsageError
-from recrawl.learn.value.objectives import age_gain
+from recrawl.learn.value import age_gain
 from recrawl.model import Outcomes
 
 Penalty = Literal["harmonic", "binary"]

@@ -23,7 +23,7 @@ from recrawl.book import Book
 from recrawl.choose.optimal.rate_base import RatePolicy
 from recrawl.columns import DAY, Floats
 from recrawl.gamma import lower_share
-from recrawl.learn.hints.trust import Signals
+from recrawl.learn.hints import Signals
 from recrawl.model import Outcomes
 
 

@@ -14,15 +14,13 @@ import numpy as np
 
 from recrawl.book import Book
 from recrawl.choose.shards.offers import RankedPages
-from recrawl.choose.shards.ranked import RankedPolicy
+from recrawl.choose.shards.rounds import RankedPolicy
 from recrawl.choose.top_k import top_k
 from recrawl.columns import DAY, Floats
 from recrawl.errors import UsageError
-from recrawl.learn.rates.comparison import ESTIMATORS, estimate
-from recrawl.learn.rates.gaps import GapSums
-from recrawl.learn.rates.posteriors import FIRST_RATE, Posterior, nested
+from recrawl.learn.rates import ESTIMATORS, FIRST_RATE, GapSums, Posterior, estimate, nested
 from recrawl.learn.structure.directories import directory_groups
-from recrawl.learn.value.objectives import expected_index, index, scalar_if_constant
+from recrawl.learn.value import expected_index, index, scalar_if_constant
 from recrawl.model import Outcomes
 
 _MIN_RATE = 1e-6
@@ -82,7 +80,7 @@ class RatePolicy(RankedPolicy):
 
 
 class IndexPolicy(RatePolicy):
-    """Visits the pages with the highest index for one objective (see `recrawl.learn.value.objectives`)."""
+    """Visits the pages with the highest index for one objective (see `recrawl.learn.value`)."""
 
     objective: ClassVar[str]
 

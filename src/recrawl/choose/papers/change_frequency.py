@@ -9,11 +9,11 @@ import numpy as np
 
 from recrawl.book import Book
 from recrawl.choose.shards.offers import RankedPages
-from recrawl.choose.shards.ranked import RankedPolicy
+from recrawl.choose.shards.rounds import RankedPolicy
 from recrawl.choose.top_k import top_k
 from recrawl.columns import DAY, Floats
 from recrawl.errors import UsageError
-from recrawl.learn.rates.estimators import bias_reduced
+from recrawl.learn.rates import bias_reduced
 from recrawl.model import Outcomes
 
 Allocation = Literal["uniform", "proportional", "optimal"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from recrawl.book import Book
 from recrawl.choose.shards.offers import RankedPages
-from recrawl.choose.shards.ranked import RankedPolicy
+from recrawl.choose.shards.rounds import RankedPolicy
 from recrawl.columns import Floats
 from recrawl.errors import UsageError
 from recrawl.learn.structure.neighbours import fitted

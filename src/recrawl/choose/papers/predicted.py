@@ -15,7 +15,7 @@ from recrawl.learn.pooled.learner import PooledLearner, failure_penalty
 from recrawl.model import Outcomes, Pages, Picks
 
 if TYPE_CHECKING:
-    from recrawl.learn.experts.crawl_learner import CrawlLearner
+    from recrawl.learn.experts.online_learner import CrawlLearner
 
 Method = Literal["pooled", "1d", "2d", "3d", "union", "bagging", "boosting"]
 METHODS = get_args(Method)
@@ -139,8 +139,8 @@ class Predicted:
         if method == "pooled" or method == "1d":  # noqa: PLR1714  # mypy narrows the type by ==
             self._learner = PooledLearner(self.name, method=method, retrain=self.retrain)
             return
-        from recrawl.learn.experts.crawl_learner import CrawlLearner  # lazy: loads scipy
         from recrawl.learn.experts.features import FeatureWindow  # lazy: loads scipy
+        from recrawl.learn.experts.online_learner import CrawlLearner  # lazy: loads scipy
 
         shape = FeatureWindow(self.window, self.interval)
         self._learner = CrawlLearner(

@@ -9,7 +9,7 @@ import numpy as np
 
 from recrawl.book import Book
 from recrawl.choose.shards.offers import RankedPages
-from recrawl.choose.shards.ranked import RankedPolicy
+from recrawl.choose.shards.rounds import RankedPolicy
 
 
 class Random(RankedPolicy):

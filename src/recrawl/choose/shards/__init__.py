@@ -6,10 +6,7 @@ each shard takes its own pages above it. Without shards, a policy that can be sp
 same code.
 
 - `placement`: the shard of a site, by a stable hash of its registrable domain
-- `offers`: the histogram that a shard offers, and the threshold and quotas that follow from all of them
-- `coordinator`: the budget of a cycle, divided round by round without waiting for late shards
-- `splitting`: the interface of policies that can be split
-- `rounds`: the rounds of a cycle: one shard's side of them, and who settles them
-- `ranked`: the base class of policies that rank pages once per cycle
-- `sharded`: a policy over several shards in one process
+- `offers`: the histogram that a shard offers, the threshold and quotas that follow from all of them, and
+  the budget of a cycle, divided round by round
+- `rounds`: the interface of policies that can be split, the rounds of a cycle, a policy over several shards
 """

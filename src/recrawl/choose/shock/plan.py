@@ -11,10 +11,10 @@ from recrawl.choose.shock.ranking import CLOSED, group_ranks, highest, level_at,
 from recrawl.choose.top_k import rank_within, top_k
 from recrawl.columns import DAY, Flags, Float32s, Floats, Int32s, Ints, median
 from recrawl.learn.chunks import AnyFloats, chunks, group_sums, where
-from recrawl.learn.hints.trust import Signals
+from recrawl.learn.hints import Signals
 from recrawl.learn.shocks.change_model import log_odds
 from recrawl.learn.shocks.mixture import Mixture
-from recrawl.learn.value.objectives import (
+from recrawl.learn.value import (
     expected_age,
     expected_index,
     scalar_if_constant,

@@ -10,15 +10,14 @@ import numpy as np
 
 from recrawl.book import Book
 from recrawl.choose.protocol import Choice
-from recrawl.choose.shards.rounds import one_shard
-from recrawl.choose.shards.splitting import Stage
+from recrawl.choose.shards.rounds import Stage, one_shard
 from recrawl.choose.shock.plan import LoadedModels, Objective, ShockPlan, last_visits, observe_signals
 from recrawl.choose.shock.shard import BATCH, NEW, OVERDUE, PROBES, ShockShard
 from recrawl.columns import Flags, Floats
 from recrawl.errors import UsageError
-from recrawl.learn.hints.trust import Signals
+from recrawl.learn.hints import Signals
 from recrawl.learn.shocks.mixture import Mixture, compared_visits
-from recrawl.learn.value.objectives import OBJECTIVES
+from recrawl.learn.value import OBJECTIVES
 from recrawl.model import Outcomes, Pages
 
 MAX_PARTS = 6

@@ -8,14 +8,14 @@ import numpy as np
 
 from recrawl.book import Book
 from recrawl.choose.shards.offers import Offer, RankedPages
-from recrawl.choose.shards.splitting import Ask
+from recrawl.choose.shards.rounds import Ask
 from recrawl.choose.shock.plan import SAMPLE, WIDTH, ShockPlan, cycle_length
 from recrawl.choose.shock.ranking import level_counts
 from recrawl.choose.top_k import top_k
 from recrawl.columns import Flags, Floats
 from recrawl.learn.chunks import where
 from recrawl.learn.shocks.pooling import evidence, with_evidence
-from recrawl.learn.value.objectives import scalar_if_constant
+from recrawl.learn.value import scalar_if_constant
 from recrawl.model import Outcomes, Picks
 
 NEW, OVERDUE, PROBES, BATCH = "new", "overdue", "probes", "batch"

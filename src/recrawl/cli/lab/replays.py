@@ -27,7 +27,7 @@ from recrawl.parameters import (
 from recrawl.times import duration
 
 if TYPE_CHECKING:
-    from recrawl.lab.replays.trials import Trial
+    from recrawl.lab.replays.runner import Trial
 
 Archives = Annotated[
     list[Path], typer.Argument(metavar="ARCHIVE...", help="Parquet files, folders of Parquet files, or CDX listings.")
@@ -126,8 +126,13 @@ def replay_grid(grid: Grid, workers: int | None, no_cache: bool) -> list[dict[st
     from recrawl.lab.histories.history import without_start  # lazy: the help does without
     from recrawl.lab.histories.opening import open_history  # lazy: the help does without
     from recrawl.lab.histories.weights import check_importance, with_importance  # lazy: the help does without
-    from recrawl.lab.replays.runner import over_seeds, run_all  # lazy: the help does without
-    from recrawl.lab.replays.trials import Trial, needs_of, trials_of  # lazy: the help does without
+    from recrawl.lab.replays.runner import (  # lazy: the help does without  # lazy: the help does without
+        Trial,
+        needs_of,
+        over_seeds,
+        run_all,
+        trials_of,
+    )
     from recrawl.lab.synth.adversaries import with_adversary  # lazy: the help does without
     from recrawl.settings import size  # lazy: the help does without
 

@@ -21,7 +21,7 @@ from recrawl.record.blobs.cache import ARCHIVE
 from recrawl.record.blobs.protocol import Blobs
 from recrawl.record.blobs.remote import claim, open_blobs
 from recrawl.record.blobs.target import parse
-from recrawl.record.packing.zstd_records import dictionary_bytes
+from recrawl.record.packing import dictionary_bytes
 from recrawl.record.shards.archive_parts import ArchiveDivision, StoredPart
 from recrawl.record.shards.placement import Placement, SourceFile
 from recrawl.record.shards.switching import OLD, settle, switch

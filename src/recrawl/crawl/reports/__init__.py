@@ -1,4 +1,4 @@
-"""Questions about a repository; all but `figures`, `page_rows` and `summaries` only read.
+"""Questions about a repository; all but `figures` and `summaries` only read.
 
 figures       pages, freshness and age of the repository and its sites
 summaries     sums by cycle and site, written when a cycle ends

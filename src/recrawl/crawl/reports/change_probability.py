@@ -14,7 +14,7 @@ from recrawl.choose.protocol import ChangeEstimator, Outer
 from recrawl.columns import Floats
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.next_plan import book_now
-from recrawl.learn.rates.staleness import fit_rates
+from recrawl.learn.rates import fit_rates
 from recrawl.model import Pages
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store

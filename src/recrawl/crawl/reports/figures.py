@@ -22,7 +22,7 @@ import numpy as np
 from recrawl.columns import DAY, HOUR, Flags, Floats, Ints, unique
 from recrawl.crawl.state.array_files import Arrays, read_arrays, write_arrays
 from recrawl.learn.chunks import where
-from recrawl.learn.rates.staleness import page_rates, share_deviation, site_rates
+from recrawl.learn.rates import page_rates, share_deviation, site_rates
 from recrawl.model import State
 from recrawl.record.storage import Storage
 from recrawl.record.store import Columns, SqliteStore, Store

@@ -10,7 +10,7 @@ import numpy as np
 
 from recrawl.book import Hints
 from recrawl.crawl.state.array_files import Arrays, read_part
-from recrawl.learn.hints.trust import HintTrust, Signals
+from recrawl.learn.hints import HintTrust, Signals
 from recrawl.record.storage import Storage
 
 _NOW = "kept hints.now"

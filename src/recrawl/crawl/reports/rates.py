@@ -14,9 +14,7 @@ import numpy as np
 from recrawl.columns import DAY, Flags, Floats, Ints
 from recrawl.compare.validators import ValidatorTrust, http_time
 from recrawl.errors import DamagedRecord
-from recrawl.learn.rates.comparison import estimate
-from recrawl.learn.rates.gaps import Gaps
-from recrawl.learn.rates.posteriors import Posterior, nested
+from recrawl.learn.rates import Gaps, Posterior, estimate, nested
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 

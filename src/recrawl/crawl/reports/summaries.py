@@ -17,7 +17,7 @@ import numpy as np
 
 from recrawl.columns import Floats
 from recrawl.crawl.reports.figures import measure, renew, stored, write
-from recrawl.learn.rates.staleness import fit_rates, spread
+from recrawl.learn.rates import fit_rates, spread
 from recrawl.model import SKIPPED, Failure, Outcome
 from recrawl.record.rows import CycleRow
 from recrawl.record.store import Columns, Store

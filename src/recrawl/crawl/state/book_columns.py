@@ -21,7 +21,7 @@ from recrawl.book import Book, LinkGraph
 from recrawl.choose import Policy
 from recrawl.choose.protocol import NAMED
 from recrawl.columns import Flags, Float32s, Floats, Int32s, Ints, unique
-from recrawl.crawl.hints.hint_codec import hints_file, hints_for
+from recrawl.crawl.hints import hints_file, hints_for
 from recrawl.crawl.options import Weights
 from recrawl.crawl.state.array_files import read_arrays, write_arrays
 from recrawl.discover.urls import key
@@ -30,7 +30,7 @@ from recrawl.errors import UsageError
 from recrawl.learn.shocks.url_templates import index_pages, url_templates
 from recrawl.learn.structure.directories import places
 from recrawl.learn.structure.neighbours import fitted
-from recrawl.learn.value.importance import arrivals, costs, kind_of, match_weights, normalise, priority_weights
+from recrawl.learn.value import arrivals, costs, kind_of, match_weights, normalise, priority_weights
 from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store

@@ -25,8 +25,7 @@ from recrawl.crawl.state.book_columns import links_of
 from recrawl.crawl.state.load_book import mark_before
 from recrawl.crawl.visits.stored_text import read_page
 from recrawl.errors import Unreadable
-from recrawl.learn.structure.cluster_arrays import packed, unpacked
-from recrawl.learn.structure.clusters import PageClusters, cluster
+from recrawl.learn.structure.clusters import PageClusters, cluster, packed, unpacked
 from recrawl.learn.structure.page_features import PageFacts, page_facts
 from recrawl.model import Outcome
 from recrawl.record.archive import Place

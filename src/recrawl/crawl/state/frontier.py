@@ -8,7 +8,7 @@ from __future__ import annotations
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.state.book_columns import links_of
 from recrawl.fetch.lanes import Lanes, Order
-from recrawl.learn.structure.frontier_rank import FrontierRank, ImportanceRank, PathRank
+from recrawl.learn.structure.neighbours import FrontierRank, ImportanceRank, PathRank
 from recrawl.record.rows import CycleRow
 from recrawl.record.store import Store
 

@@ -36,7 +36,7 @@ from recrawl.book import OF_VISITS, Book, Clusters, LinkGraph, PageWords
 from recrawl.choose import Policy, describe
 from recrawl.choose.protocol import Learner, names_of, needs_of
 from recrawl.columns import Ints
-from recrawl.crawl.hints.hint_codec import unpack_hints
+from recrawl.crawl.hints import unpack_hints
 from recrawl.crawl.state.array_files import Arrays, read_arrays, write_arrays
 from recrawl.crawl.state.book_columns import equip
 from recrawl.crawl.state.load_book import load_book, mark_before, split_repeats, step_back

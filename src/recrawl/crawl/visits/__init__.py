@@ -22,10 +22,7 @@ Modules:
     machine          `VisitMachine`: what may happen to everything under way, without I/O
     live             `LiveCrawl`: carries out what the machine says; the event loop and its jobs
     results          the rows that record a visit, by what it found
-    prefetch         the store rows of pages whose turn is near
     redirects        the pages that redirects lead to
-    linked_again     pages that were gone and are linked again
-    copies           visits to copies, which are told of the page that they are copies of
     shared_text      the brake for sites whose pages suddenly show one text
     discovery        from links and sitemap entries to pages
     servers          state of each server: robots.txt, trust in its validators, redirect habits

@@ -18,7 +18,7 @@ from recrawl.discover.known_urls import KnownUrls
 from recrawl.discover.scope import Scopes, site
 from recrawl.discover.traps import TrapGuard, TrapLimits
 from recrawl.learn.copies.parameters import IdleParameter, KnownParameters
-from recrawl.learn.structure.frontier_rank import FrontierRank
+from recrawl.learn.structure.neighbours import FrontierRank
 from recrawl.model import State
 from recrawl.record.rows import Batch, NewPage, OutgoingLink
 from recrawl.record.store import Store

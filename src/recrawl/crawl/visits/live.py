@@ -11,14 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from recrawl.child_processes import return_freed_memory
 from recrawl.columns import Int32s
-from recrawl.crawl.hints.pushes import process_pushes
-from recrawl.crawl.hints.site_files import SiteFiles
+from recrawl.crawl.hints import SiteFiles, pack_hints, process_pushes
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.requisites.recording import RequisiteRecorder
 from recrawl.crawl.requisites.registry import Registry
@@ -30,30 +29,190 @@ from recrawl.crawl.state.reindex import index_pages
 from recrawl.crawl.state.site_frames import SiteFrames, stored_lines
 from recrawl.crawl.tally import RunCounts
 from recrawl.crawl.visits import machine as m
-from recrawl.crawl.visits.copies import CopyWatch
 from recrawl.crawl.visits.discovery import Discovery
-from recrawl.crawl.visits.linked_again import LinkedAgain
-from recrawl.crawl.visits.messages import Scan
-from recrawl.crawl.visits.prefetch import Prefetch
+from recrawl.crawl.visits.machine import PageVisit
+from recrawl.crawl.visits.messages import Reading, Scan
 from recrawl.crawl.visits.reader_pool import absent_task, readers_of, task_of
 from recrawl.crawl.visits.recorder import Recorder
 from recrawl.crawl.visits.redirects import Redirects, keep_aliases, recall_aliases
 from recrawl.crawl.visits.results import Done, Unchanged, VisitRows, page_hints, policy_outcome
 from recrawl.crawl.visits.servers import Server, Servers, noise_table
 from recrawl.crawl.visits.shared_text import load_shared_texts, save_shared_texts
+from recrawl.discover.urls import key
 from recrawl.fetch.access import JARS, Accesses
 from recrawl.fetch.fetcher import bounded_answer
+from recrawl.fetch.lanes import Lanes
+from recrawl.learn.copies.sketch import near
 from recrawl.loop import enough
-from recrawl.model import Answer, Outcomes, Picks, State
+from recrawl.model import Answer, Outcome, Outcomes, Picks, State
 from recrawl.record.archive import Place
 from recrawl.record.rows import Batch, CycleRow, OutgoingRequisite, PageRow, unvisited
 from recrawl.record.storage import Storage
+from recrawl.record.store import Store
 from recrawl.record.warc import read_body
 
 if TYPE_CHECKING:
     from recrawl.crawl.login.stage import Logins
     from recrawl.crawl.render.stage import Browser
     from recrawl.crawl.visits.reader_pool import Readers
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Store rows of pages, read before their turn comes.
+#
+# Rows are read 100 pages at a time, since reading them one by one costs three times as much: code that changes rows
+# other than by a visit to the page must call `forget`.
+
+
+_BATCH = 100
+"""Pages of one server read at once."""
+_MAX_ROWS = 20_000
+"""Rows kept for all servers together; beyond that, rows are read one by one."""
+
+
+class Prefetch:
+    """Store rows of pages in the order in which the lanes will request them."""
+
+    def __init__(self, store: Store, lanes: Lanes, clock: Callable[[], float], *, requisites: bool = False) -> None:
+        """`requisites` tells whether the run keeps those of any site."""
+        self._store = store
+        self._lanes = lanes
+        self._clock = clock
+        self._requisites = requisites
+        self._rows: dict[int, PageRow] = {}
+        self._hints: dict[int, int] = {}
+        self._needs: dict[int, tuple[int, bytes]] = {}
+
+    def take(self, page: int, server: int) -> tuple[PageRow, int]:
+        """The row and the packed hints of a page; also reads those of the pages queued behind it."""
+        row = self._rows.pop(page, None)
+        if row is None:
+            upcoming = self._lanes.upcoming(server, _BATCH) if len(self._rows) < _MAX_ROWS else []
+            pages = [page, *(item for item in upcoming if isinstance(item, int))]
+            self._rows.update(self._store.pages.get_many(pages))
+            self._hints.update(pack_hints(self._store, pages, self._clock()))
+            if self._requisites:
+                self._needs.update(self._store.requisites.of_pages(pages))
+            row = self._rows.pop(page)
+        return row, self._hints.pop(page, 0)
+
+    def needs(self, page: int) -> tuple[int, bytes] | None:
+        """Level and packed numbers of the requisites of a page whose row was taken."""
+        return self._needs.pop(page, None)
+
+    def forget(self) -> None:
+        """Drop all rows: the store has changed."""
+        self._rows.clear()
+        self._hints.clear()
+        self._needs.clear()
+
+    def committed(self, batch: Batch) -> None:
+        """Drop rows that a commit made outdated: a sitemap changes rows of pages that were not visited."""
+        if batch.listed:
+            self.forget()
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Pages that were gone or had moved, and to which a page has begun to link: they may be back.
+
+
+class LinkedAgain:
+    """Collects such pages during a run; they become visitable between two cycles.
+
+    A link that was there before says nothing: pages keep links to what is gone for years.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._links = store.links
+        self._absent = store.pages.absent()["id"]
+        self.pages: set[int] = set()
+
+    def note(self, visit: PageVisit, links: Int32s) -> None:
+        """A page was read that links to these pages."""
+        if not len(self._absent) or not len(links):
+            return
+        place = np.minimum(np.searchsorted(self._absent, links), len(self._absent) - 1)
+        absent = set(links[self._absent[place] == links].tolist())
+        if absent and visit.state.state not in (State.GONE, State.MOVED):  # else all its links are there again
+            packed = self._links.of_pages([visit.page]).get(visit.page, b"")
+            absent -= set(np.frombuffer(packed, "<i4").tolist())
+        self.pages |= absent
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Visits to copies: what they find is told of the page that they are copies of, and told once.
+#
+# A page is a copy from the end of the run that has shown it (`crawl.state.copies`), or from its first visit if that
+# finds what another new page of its site shows, or the page that it claims as its canonical address. A copy that no
+# longer agrees with its page is a page of its own again, at once: what was found is told of it.
+
+
+_MOST_TEXTS = 50_000
+"""Texts and sketches of new pages that are kept; the oldest is forgotten."""
+
+
+class _Shown(NamedTuple):
+    """What a page shows."""
+
+    digest: bytes
+    sketch: bytes
+
+    def agrees(self, other: _Shown) -> bool:
+        """Whether both pages show nearly the same."""
+        return self.digest == other.digest or near(self.sketch, other.sketch)
+
+
+class CopyWatch:
+    """The copies among the pages of a run."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._first: dict[tuple[int, bytes], int] = {}
+        """From the sites, texts and sketches of new pages to the key of the first URL with each."""
+        self._unstored: dict[int, _Shown] = {}
+        """What pages show since the last commit, by the key of their URL."""
+
+    def committed(self, _batch: Batch) -> None:
+        """Forget what the store has now."""
+        self._unstored.clear()
+
+    def told(self, visit: PageVisit, reading: Reading, done: Done) -> Done:
+        """The result of a visit that has read a page, marked if it is told of another page."""
+        own, shown = key(visit.url), _Shown(reading.digest, reading.sketch or visit.state.sketch or b"")
+        self._unstored[own] = shown
+        outcome = done.visit.outcome
+        if visit.state.same_as:
+            if self._agrees(shown, visit.state.same_as):
+                return _copy(done, visit.state.same_as)
+            return done._replace(state=done.state._replace(same_as=0))
+        if outcome != Outcome.NEW or not reading.sketch:
+            return done
+        claimed = done.state.claim
+        if claimed and claimed != own and self._agrees(shown, claimed):
+            return _copy(done, claimed)
+        texts = [(visit.server, shows) for shows in (reading.digest, reading.sketch)]
+        first = next((self._first[shows] for shows in texts if shows in self._first), own)
+        for shows in texts:
+            self._first.setdefault(shows, first)
+            if len(self._first) > _MOST_TEXTS:
+                self._first.pop(next(iter(self._first)))
+        return done if first == own else _copy(done, first)
+
+    def _agrees(self, shown: _Shown, other: int) -> bool:
+        """Whether a page shows what the page of another URL does, if that is stored."""
+        known = self._unstored.get(other)
+        if known is None and (page := self._store.pages.number(other)) is not None:
+            state = self._store.pages.get(page).state
+            known = _Shown(state.digest, state.sketch or b"") if state.digest else None
+        return known is not None and shown.agrees(known)
+
+
+def _copy(done: Done, same_as: int) -> Done:
+    return done._replace(visit=done.visit._replace(copy=1), state=done.state._replace(same_as=same_as))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+
 
 _LOOK_SECONDS = 1.0
 """Time between two looks for pages from elsewhere."""

@@ -51,7 +51,7 @@ from recrawl.learn.copies.missing import MOST_WORDS, says_missing
 from recrawl.learn.copies.sketch import sketch_of
 from recrawl.model import Failure, RequisiteLevel
 from recrawl.record import warc
-from recrawl.record.packing.zstd_records import read_records
+from recrawl.record.packing import read_records
 
 _MAX_KEYS = 100_000
 _MAX_FEEDS = 4

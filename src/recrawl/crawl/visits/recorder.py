@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from recrawl.columns import Int32s
 from recrawl.compare.digest import of_payload
-from recrawl.crawl.hints.claims import claims, promises
+from recrawl.crawl.hints import claims, promises
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.state.site_frames import SiteFrames
 from recrawl.crawl.tally import RowNumbers, RunCounts

@@ -7,34 +7,99 @@ cores, and its columns are cached under a digest of the file. Equal bodies of on
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 from turbohtml import Document, Element
 
-from recrawl.columns import Float32s, Int32s, Ints
+from recrawl.child_processes import worker_pool
+from recrawl.columns import Flags, Float32s, Int32s, Ints
 from recrawl.compare import digest
 from recrawl.compare.change_prior import change_prior
 from recrawl.compare.parsing import text
 from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.encoding import decode
-from recrawl.compare.terms import hashed_words
+from recrawl.compare.terms import BUCKETS, hashed, hashed_words, stacked
 from recrawl.discover.links import LinkReader
 from recrawl.discover.urls import key
+from recrawl.durable_files import replacing
 from recrawl.errors import BadArchive, Unreadable
-from recrawl.extras import pa, pq
+from recrawl.extras import pa, pq, sparse
 from recrawl.lab.formats.archive import COLUMNS, checked, files_of
-from recrawl.lab.formats.cached_columns import file_name, from_cache, pool_of, to_cache
 from recrawl.words import words
 
-_CACHE_FORMAT = "facts 5"
+# --------------------------------------------------------------------------------------------------------------------
+# Columns computed from archive files: their cache, under a digest of the file, and the workers that compute them.
+
+
+_NAMES = "names of columns"
+_DAMAGED = (OSError, ValueError, KeyError, EOFError, RuntimeError, BadZipFile, zlib.error)
+"""Errors of reading a damaged cache file."""
+
+
+SMALL_READING = 2_000
+"""Rows. Up to this, a worker process takes longer to start than the reading takes."""
+
+
+def pool_of(workers: int | None, tasks: int, rows: int | None = None) -> AbstractContextManager[Executor]:
+    """Return worker processes, by default one per core, for this many tasks; a thread where one worker is enough.
+
+    `rows` is the number of rows that all tasks read, where it is known.
+    """
+    if workers is None and rows is not None and rows <= SMALL_READING:
+        workers = 1
+    needed = min(workers or os.cpu_count() or 1, tasks)
+    return worker_pool(needed) if needed > 1 else ThreadPoolExecutor(1)
+
+
+def file_name(file: Path, format_: str) -> str:
+    """Return a cache name from a file's content and the format of the cached columns."""
+    seal = hashlib.blake2b(format_.encode(), digest_size=16)
+    with file.open("rb") as handle:
+        while block := handle.read(1 << 22):
+            seal.update(block)
+    return seal.hexdigest()
+
+
+def from_cache(name: Path | None) -> dict[str, NDArray[Any]] | None:
+    """Return cached columns; None if there are none or they are damaged."""
+    if name is None or not name.is_file():
+        return None
+    try:
+        # Opened here: numpy would leave its own handle of a damaged file open.
+        with name.open("rb") as file, np.load(file, allow_pickle=False) as kept:
+            columns = {key: kept[key] for key in kept.files}
+            # Damage to the list of contents can hide columns without any error.
+            return columns if columns.pop(_NAMES).tolist() == list(columns) else None
+    except _DAMAGED:
+        return None
+
+
+def to_cache(name: Path | None, columns: dict[str, NDArray[Any]]) -> None:
+    """Cache columns; the file appears only once it is complete."""
+    if name is None:
+        return
+    name.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(name, synced=False) as part, part.open("wb") as file:
+        np.savez_compressed(file, **columns, **{_NAMES: np.array(list(columns))})  # type: ignore[arg-type]  # they are arrays, whatever their names
+
+
+# --------------------------------------------------------------------------------------------------------------------
+
+
+_PAGE_FACTS_CACHE_FORMAT = "facts 5"
 """Part of every name in the cache; change it when the facts change."""
-_BATCH = 256
+_PAGE_FACTS_BATCH = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,7 +157,7 @@ def facts_of(
 ) -> list[Facts]:
     """Return the facts of every file; `progress` gets the rows done and the total."""
     files = [file for path in paths for file in files_of(path)]
-    names = [cache / f"{file_name(file, _CACHE_FORMAT)}.npz" if cache else None for file in files]
+    names = [cache / f"{file_name(file, _PAGE_FACTS_CACHE_FORMAT)}.npz" if cache else None for file in files]
     sizes = [_size(file) for file in files]
     total = sum(rows for rows, _ in sizes)
     done = 0
@@ -128,7 +193,7 @@ def _size(file: Path) -> tuple[int, int]:
 def _versions(file: Path, group: int) -> Iterator[tuple[str, int, bytes | None]]:
     """Yield the rows of a row group: URL, time and body."""
     try:
-        for batch in pq.ParquetFile(file).iter_batches(_BATCH, row_groups=[group], columns=list(COLUMNS)):
+        for batch in pq.ParquetFile(file).iter_batches(_PAGE_FACTS_BATCH, row_groups=[group], columns=list(COLUMNS)):
             for url, at, html in zip(*(batch.column(name).to_pylist() for name in COLUMNS), strict=True):
                 if url is None or at is None:
                     raise BadArchive(f"{file} has rows without url or time")
@@ -272,3 +337,79 @@ def _joined(parts: list[Facts]) -> Facts:
         **plain
         | {"links": np.concatenate(moved), "link_start": starts("link_start"), "word_start": starts("word_start")}
     )
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Hashed word counts of every version in an archive, extracted once and cached.
+#
+# The facts of an archive hold the words of each page's first version only; prediction from content (spec L2) needs
+# those of all versions. Consecutive versions with the same text share one row.
+
+
+_CACHE_FORMAT = "bags 1"
+_BATCH = 2_000
+
+
+def word_counts_of(
+    files: Sequence[Path],
+    facts: Sequence[Facts],
+    cache: Path | None = None,
+    progress: Callable[[int, int], None] = lambda *_: None,
+    *,
+    workers: int | None = None,
+) -> tuple[sparse.csr_array, Ints]:
+    """Text by word: counts; and the text number of every row of the concatenated files."""
+    parts: list[sparse.csr_array] = []
+    of_row: list[Ints] = []
+    texts = done = 0
+    total = sum(map(len, facts))
+    for file, part in zip(files, facts, strict=True):
+        first = np.append(True, (part.url[1:] != part.url[:-1]) | (part.text[1:] != part.text[:-1]))[: len(part)]
+        name = cache / f"{file_name(file, _CACHE_FORMAT)}.npz" if cache else None
+        cached = from_cache(name)
+        if cached is None:
+            bags = stacked(_count_file(file, first, workers))
+            cached = {"data": bags.data, "indices": bags.indices, "indptr": bags.indptr}
+            to_cache(name, cached)
+        columns = (cached["data"], cached["indices"], cached["indptr"])
+        parts.append(sparse.csr_array(columns, shape=(len(cached["indptr"]) - 1, BUCKETS)))
+        of_row.append(texts + np.cumsum(first) - 1)
+        texts += parts[-1].shape[0]
+        done += len(part)
+        progress(done, total)
+    whole = parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
+    return whole, np.concatenate(of_row)
+
+
+def texts_of(file: Path, selected: Flags, groups: list[int] | None = None) -> Iterator[str]:
+    """The visible texts of the selected rows of a file or of its row groups, in order; empty for a removal."""
+    offset = 0
+    for batch in pq.ParquetFile(file).iter_batches(_BATCH, row_groups=groups, columns=["html"]):
+        rows = np.flatnonzero(selected[offset : offset + len(batch)])
+        offset += len(batch)
+        for html in batch.column("html").take(rows).to_pylist():
+            yield visible_text(html)
+
+
+def visible_text(html: bytes | str | None) -> str:
+    """The visible text of a page; empty if it cannot be parsed."""
+    if html is None:
+        return ""
+    try:
+        return text.visible(parse(html if isinstance(html, str) else decode(html).text))
+    except Unreadable:
+        return ""
+
+
+def _count_file(file: Path, selected: Flags, workers: int | None) -> Iterator[sparse.csr_array]:
+    """The counts of a file, batch by batch."""
+    parquet = pq.ParquetFile(file)
+    ends = np.cumsum([0, *(parquet.metadata.row_group(n).num_rows for n in range(parquet.num_row_groups))])
+    groups = [selected[ends[n] : ends[n + 1]] for n in range(parquet.num_row_groups)]
+    with pool_of(workers, len(groups), int(selected.sum())) as pool:
+        yield from pool.map(_count_row_group, [file] * len(groups), range(len(groups)), groups)
+
+
+def _count_row_group(file: Path, group: int, selected: Flags) -> sparse.csr_array:
+    """The counts of one row group."""
+    return hashed(texts_of(file, selected, [group]))

@@ -19,7 +19,7 @@ from typing import Literal
 
 from recrawl.errors import BadArchive
 from recrawl.lab.formats import capture_listings, warc_files
-from recrawl.lab.formats.git_program import is_repository
+from recrawl.lab.formats.git_history import is_repository
 
 Kind = Literal["parquet", "git", "warc", "cdx"]
 

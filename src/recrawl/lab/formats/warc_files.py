@@ -14,6 +14,7 @@ Until the captures are sorted, heads and bodies wait in an unnamed temporary fil
 
 from __future__ import annotations
 
+import base64
 import gzip
 import hashlib
 import json
@@ -22,7 +23,7 @@ import tempfile
 import zipfile
 import zlib
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
@@ -35,12 +36,174 @@ from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 from recrawl.columns import Floats, Ints
 from recrawl.discover.urls import canonical
 from recrawl.errors import BadArchive
-from recrawl.extras import pa
-from recrawl.lab.formats.arc_files import DamagedArc, arc_records, is_arc
+from recrawl.extras import pa, warcio
 from recrawl.lab.formats.version_rows import MAX_BYTES, Progress, RecordCounts, Row, Taken, Window, write_versions
-from recrawl.lab.formats.warc_digests import claimed_digest, is_of
-from recrawl.lab.formats.warc_records import HttpAnswer, derived_kind, payloads, read_http
 from recrawl.model import PastAnswer
+
+# --------------------------------------------------------------------------------------------------------------------
+# Single WARC records: the HTTP response in a block, and files that hold no pages.
+
+
+class HttpAnswer(NamedTuple):
+    """An HTTP response in a WARC record."""
+
+    status: int | None
+    """None if it is no HTTP."""
+    kind: str
+    """Its content type in lower case; guessed from the body if there is none."""
+    head: bytes
+    """Status line and headers as they are stored."""
+    body: bytes | None
+    """Decoded, at most one byte over the limit; None if it cannot be decoded."""
+
+
+def derived_kind(record: WarcRecord) -> str:
+    """What kind of file without pages has such a record, as Common Crawl publishes them; empty for any other."""
+    kind = (record.headers.get("Content-Type") or "").partition(";")[0].strip().lower()
+    if record.record_type == WarcRecordType.conversion and kind == "text/plain":
+        return "a WET file (plain text alone)"
+    if record.record_type == WarcRecordType.metadata and kind == "application/json":
+        return "a WAT file (metadata alone)"
+    return ""
+
+
+def read_http(block: bytes, limit: int) -> HttpAnswer:
+    """Read an HTTP response.
+
+    Some archives store decoded bodies with the headers of the encoded ones: a body that cannot be decoded is taken as
+    it is if it looks like HTML.
+    """
+    head = block[: _body_start(block)]
+    for how in ("all", "transfer", "none"):
+        record = _http(block)
+        try:
+            record.parse_http(auto_decode=how)
+            body: bytes = record.reader.read(limit + 1)
+        except OSError:
+            continue
+        status = getattr(record.http_headers, "status_code", None)
+        looks = body.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"<"
+        kind = (record.http_content_type or ("text/html" if looks else "")).lower()
+        return HttpAnswer(status, kind, head, body if looks or how == "all" else None)
+    return HttpAnswer(None, "", head, None)
+
+
+def payloads(block: bytes, limit: int) -> Iterator[bytes]:
+    """What programs have taken for the payload of a response: the body as it was sent, without its chunks, decoded."""
+    yield block[_body_start(block) :]
+    for how in ("transfer", "all"):
+        record = _http(block)
+        try:
+            record.parse_http(auto_decode=how)
+            yield record.reader.read(limit + 1)
+        except OSError:
+            continue
+
+
+def _http(block: bytes) -> WarcRecord:
+    record = WarcRecord()
+    record.init_headers(WarcRecordType.response)
+    record.is_http = True
+    record.set_bytes_content(block)
+    return record
+
+
+def _body_start(block: bytes) -> int:
+    """Where the headers have ended."""
+    ends = [place + len(end) for end in (b"\r\n\r\n", b"\n\n") if (place := block.find(end)) >= 0]
+    return min(ends, default=len(block))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Digests that WARC records claim: compared with those of what the records hold, never believed.
+
+
+_KNOWN = {"sha1": 20, "sha256": 32, "sha512": 64, "md5": 16}
+
+
+def claimed_digest(text: str) -> bytes:
+    """A digest as bytes, its algorithm before it; empty if it is of no algorithm that can be computed here.
+
+    >>> claimed_digest("sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ").hex(":", -4)
+    '73686131:3ada39a3:ee5e6b4b:0d3255bf:ef956018:90afd807:09'
+    >>> claimed_digest("SHA-1:da39a3ee5e6b4b0d3255bfef95601890afd80709") == claimed_digest(
+    ...     "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ")
+    True
+    >>> claimed_digest("xxh3:00")
+    b''
+    """
+    name, _, value = text.strip().rpartition(":")
+    name = name.lower().replace("-", "") or "sha1"
+    size = _KNOWN.get(name)
+    if size is None:
+        return b""
+    try:
+        if len(value) == 2 * size:
+            digest = bytes.fromhex(value)
+        else:
+            digest = base64.b32decode(value.upper() + "=" * (-len(value) % 8))
+    except ValueError:
+        return b""
+    return name.encode() + b":" + digest if len(digest) == size else b""
+
+
+def is_of(claimed: bytes, contents: Iterable[bytes]) -> bool:
+    """Whether a claimed digest is that of any of these contents."""
+    name, _, digest = claimed.partition(b":")
+    return any(hashlib.new(name.decode(), content, usedforsecurity=False).digest() == digest for content in contents)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# ARC files, the predecessor of WARC: read with warcio, as the WARC records that they would be today.
+
+
+_FIRST = b"filedesc:"
+
+
+class DamagedArc(Exception):
+    """An ARC file cannot be read further."""
+
+
+def is_arc(stream: IO[bytes]) -> bool:
+    """Whether a file begins as ARC files do, compressed or not; it stands at its beginning again then."""
+    start = stream.read(4096)
+    stream.seek(0)
+    if start.startswith(b"\x1f\x8b"):
+        try:
+            start = zlib.decompressobj(wbits=31).decompress(start, len(_FIRST))
+        except zlib.error:
+            return False
+    return start.startswith(_FIRST)
+
+
+def arc_records(stream: IO[bytes]) -> Iterator[WarcRecord]:
+    """The records of an ARC file; `DamagedArc` where it cannot be read further."""
+    packed = stream.read(2) == b"\x1f\x8b"
+    stream.seek(0)
+    plain = gzip.GzipFile(fileobj=stream) if packed else stream  # packed by record or as a whole
+    damaged = (warcio.exceptions.ArchiveLoadFailed, EOFError, OSError, ValueError, zlib.error)
+    try:
+        for found in warcio.archiveiterator.ArchiveIterator(plain, no_record_parse=True, arc2warc=True):
+            block = found.raw_stream.read()
+            if len(block) < found.length and found.rec_type != "warcinfo":
+                raise DamagedArc("its end is missing")
+            yield _record(found.rec_headers.headers, found.rec_type, block)
+    except damaged as error:
+        raise DamagedArc(str(error)) from error
+
+
+def _record(headers: list[tuple[str, str]], kind: str, block: bytes) -> WarcRecord:
+    record = WarcRecord()
+    record.init_headers(WarcRecordType.warcinfo if kind == "warcinfo" else WarcRecordType.response)
+    for name, value in headers:
+        if name.lower() not in ("warc-type", "content-length"):
+            record.headers[name] = value
+    record.set_bytes_content(block)
+    return record
+
+
+# --------------------------------------------------------------------------------------------------------------------
+
 
 SUFFIXES = (".warc", ".warc.gz", ".warc.zst", ".wacz", ".arc", ".arc.gz")
 HTML = ("text/html", "application/xhtml+xml")

@@ -2,7 +2,6 @@
 
 - `history`: the columns of a history, `assemble`, which builds one from sorted rows, and parts of it
 - `opening`: from archive files to a history, under a definition of change
-- `change_steps`: which versions differ enough from the one before (significance, divergence)
 - `content_walk`: changes of content, judged by what the archive held at the time
 - `weights`: page weights of a history
 """

@@ -20,11 +20,9 @@ from recrawl.errors import BadArchive, UsageError
 from recrawl.extras import sparse
 from recrawl.lab.formats.archive import files_of
 from recrawl.lab.formats.capture_listings import read as read_listing
-from recrawl.lab.formats.page_facts import Facts, facts_of
+from recrawl.lab.formats.page_facts import Facts, facts_of, word_counts_of
 from recrawl.lab.formats.source_kinds import kind_of
-from recrawl.lab.formats.word_counts import word_counts_of
-from recrawl.lab.histories.change_steps import step_level, steps_of
-from recrawl.lab.histories.history import ABSENT, History, LinkLists, VersionWords, assemble
+from recrawl.lab.histories.history import ABSENT, History, LinkLists, VersionWords, assemble, step_level, steps_of
 from recrawl.learn.structure.clusters import PER_CLUSTER, cluster
 from recrawl.learn.structure.page_features import PageFacts, page_facts
 from recrawl.learn.structure.pagerank import pagerank

@@ -9,7 +9,7 @@ from recrawl.discover.urls import UrlRules, canonical, keys
 from recrawl.discover.weight_files import read_weights, split_base
 from recrawl.errors import UsageError
 from recrawl.lab.histories.history import History
-from recrawl.learn.value.importance import kind_of, match_weights, normalise
+from recrawl.learn.value import kind_of, match_weights, normalise
 
 
 def check_importance(importance: str) -> str:

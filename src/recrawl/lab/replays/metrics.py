@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.columns import DAY, Flags, Floats, Ints
+from recrawl.book import Book
+from recrawl.choose.papers.change_frequency import page_rates
+from recrawl.columns import DAY, Flags, Floats, Int32s, Ints, unique
 from recrawl.lab.histories.history import ABSENT, HOSTILE, History
 from recrawl.lab.replays.copies import DistinctFinds, has_texts
 from recrawl.lab.replays.timeline import Timeline
-from recrawl.model import Outcomes, Pages
+from recrawl.learn.value import arrivals
+from recrawl.model import Outcome, Outcomes, Pages
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -251,3 +254,78 @@ def _ratio(part: NDArray[Any], whole: Ints) -> Floats:
 def _mean(values: Floats) -> float:
     values = values[~np.isnan(values)]
     return float(values.mean()) if len(values) else float("nan")
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# How accurately a replay estimates change rates (spec M7, Q table 4.2): 100 - |real - estimated|, in points.
+#
+# The real rate of a site is the share of its pages that change in a cycle, as a mean over the cycles. The estimate
+# comes from what the visits have shown by the end: every page's estimated changes per day, as `recrawl why --rate`
+# shows them, give its probability to change in a cycle, and a site's estimate is the mean over its pages. Pages that
+# exist at the start count; the measure is the mean over sites.
+
+
+def rate_accuracy(history: History, book: Book, cycle: float, cycles: int) -> float:
+    """Return the mean accuracy over sites in percentage points; nan without pages at the start."""
+    old = np.flatnonzero(history.time[history.first[:-1]] <= 0)
+    site = history.site[old].astype(np.int64)
+    pages = np.bincount(site, minlength=len(history.sites))
+    real = np.bincount(site, real_rates(history, cycle, cycles)[old], len(pages))
+    estimated = np.bincount(site, -np.expm1(-page_rates(book)[old] * cycle / DAY), len(pages))
+    there = pages > 0
+    error = np.abs(real - estimated)[there] / pages[there]
+    return 100 - 100 * float(error.mean()) if len(error) else float("nan")
+
+
+def real_rates(history: History, cycle: float, cycles: int) -> Floats:
+    """Return the share of cycles in which each page changed at least once."""
+    page = history.page_of
+    changed = np.append(False, (page[1:] == page[:-1]) & (history.version[1:] != history.version[:-1]))
+    number = np.ceil(history.time / cycle).astype(np.int64)
+    within = changed & (number >= 1) & (number <= cycles)
+    pairs = unique(page[within] * np.int64(cycles + 1) + number[within])
+    return np.bincount(pairs // (cycles + 1), minlength=len(history)) / cycles
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# New links per change of each page, as the visits of a replay find them; the objective `links` uses them.
+
+
+class NewLinks:
+    """Counts of changes and new links per page."""
+
+    def __init__(self, history: History) -> None:
+        assert history.links is not None
+        self._lists = history.links
+        self._site = history.site
+        self._links = np.zeros(len(history))
+        self._changes = np.zeros(len(history))
+
+    def add(self, pages: Pages, before: Ints, after: Ints, what: NDArray[np.int8]) -> None:
+        """Count visits that found pages in row `after` of the history, where the repository held row `before`."""
+        changed = (what == Outcome.CHANGED) & (before >= 0) & (after >= 0)
+        pages, old, new = pages[changed], self._lists.of_row[before[changed]], self._lists.of_row[after[changed]]
+        self._changes[pages] += 1
+        other = old != new
+        links = count_new_targets(*self._pairs(old[other]), *self._pairs(new[other]), int(other.sum()))
+        self._links[pages[other]] += links
+
+    def arrivals(self) -> Floats:
+        """Return the estimated new links per change of each page."""
+        return arrivals(self._links, self._changes, self._site)
+
+    def _pairs(self, lists: Int32s) -> tuple[Ints, Int32s]:
+        links = self._lists.at(lists)
+        return np.repeat(np.arange(len(links)), np.diff(links.start)), links.target
+
+
+def count_new_targets(old: Ints, old_target: Int32s, new: Ints, target: Int32s, rows: int) -> Floats:
+    """Return, per row, the number of different targets that it did not have before.
+
+    >>> old, old_target, new = np.array([0, 0]), np.array([7, 8]), np.array([0, 0, 0, 1])
+    >>> count_new_targets(old, old_target, new, np.array([8, 9, 9, 7]), 2).tolist()
+    [1.0, 1.0]
+    """
+    had = (old << 32) | old_target
+    has = np.unique((new << 32) | target)
+    return np.bincount(has[~np.isin(has, had)] >> 32, minlength=rows).astype(np.float64)

@@ -21,7 +21,7 @@ from recrawl.choose.budget.budgeted import Budgeted
 from recrawl.choose.budget.fair import claims, site_share
 from recrawl.choose.protocol import Chooser, Policy, needs_of, work_of
 from recrawl.choose.shards.placement import check_shards
-from recrawl.choose.shards.sharded import by_domain
+from recrawl.choose.shards.rounds import by_domain
 from recrawl.columns import HOUR, Floats, Ints
 from recrawl.discover.registrable_domains import registrable_domain
 from recrawl.errors import UsageError
@@ -29,12 +29,10 @@ from recrawl.lab.histories.history import ABSENT, LIES, History
 from recrawl.lab.replays.copies import KnownCopies, has_texts
 from recrawl.lab.replays.hint_sources import check_hints, hint_source
 from recrawl.lab.replays.late import Late
-from recrawl.lab.replays.metrics import Meter, Record
-from recrawl.lab.replays.new_links import NewLinks
-from recrawl.lab.replays.rate_accuracy import rate_accuracy
+from recrawl.lab.replays.metrics import Meter, NewLinks, Record, rate_accuracy
 from recrawl.lab.replays.timeline import Timeline
 from recrawl.learn.shocks.url_templates import index_pages
-from recrawl.learn.value.importance import COSTS, costs, normalise
+from recrawl.learn.value import COSTS, costs, normalise
 from recrawl.loop import Recorded, run_cycle
 from recrawl.model import Outcome, Outcomes, Pages, Picks
 

@@ -9,11 +9,8 @@ import numpy as np
 
 from recrawl.extras import pa
 from recrawl.lab.formats.archive import schema, write_batches
-from recrawl.lab.synth.page_versions import Histories
-from recrawl.lab.synth.site_kinds import KINDS, Kind
-from recrawl.lab.synth.site_plan import plan_site
-from recrawl.lab.synth.vocabulary import Words
-from recrawl.lab.synth.world import SyntheticWorld
+from recrawl.lab.synth.page_versions import Histories, Words, plan_site
+from recrawl.lab.synth.world import KINDS, Kind, SyntheticWorld
 
 _BATCH_BYTES = 32 << 20
 _VOCABULARY = 1 << 31  # a spawn key that no site has

@@ -4,7 +4,6 @@ The policies `predicted` and `shock` use it while crawling, `recrawl lab predict
 
     ledger     statistics of every page's visits, and of its site and directory, updated visit by visit
     features   the model's input from a ledger: one row per page, one column per feature
-    trees      gradient-boosted trees as plain arrays
     model      fitting and calibration
     learner    ledger, training rows and model kept in a book's memory while crawling
 """

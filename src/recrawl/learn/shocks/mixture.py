@@ -20,7 +20,7 @@ import numpy as np
 from recrawl.book import Book
 from recrawl.columns import DAY, Flags, Float32s, Floats
 from recrawl.learn.chunks import AnyFloats, AnyPages, chunks, map_chunks
-from recrawl.learn.rates.estimators import bias_reduced
+from recrawl.learn.rates import bias_reduced
 from recrawl.learn.shocks.change_model import ChangeModel
 from recrawl.learn.shocks.model import FIRST_RATE, gamma_probability
 from recrawl.learn.shocks.new_pages import NewPages, note_hits

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.columns import Ints
-from recrawl.record.packing.zstd_records import SUFFIX, as_frame
+from recrawl.record.packing import SUFFIX, as_frame
 from recrawl.record.store.division.owners import RowOwners
 from recrawl.record.warc import WarcInfo, warcinfo
 

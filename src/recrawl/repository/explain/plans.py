@@ -8,13 +8,13 @@ from recrawl.choose import Policy, policy_of
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.change_probability import change_probabilities
 from recrawl.crawl.reports.next_plan import CyclePlan, next_plan
-from recrawl.learn.value import objectives
+from recrawl.learn import value
 from recrawl.record.storage import Storage
 from recrawl.repository.results.runs import Plan, PlannedVisit
 from recrawl.repository.results.values import Row
 from recrawl.settings import Settings
 
-OBJECTIVES = objectives.OBJECTIVES
+OBJECTIVES = value.OBJECTIVES
 """Names of what a policy with the parameter `objective` can optimise."""
 
 

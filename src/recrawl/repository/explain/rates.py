@@ -19,7 +19,7 @@ from recrawl.crawl.reports import rates as estimates
 from recrawl.crawl.reports.change_probability import change_probability
 from recrawl.discover.urls import directory, origin
 from recrawl.errors import UnknownName, UsageError
-from recrawl.learn.rates.comparison import ESTIMATORS, estimate
+from recrawl.learn.rates import ESTIMATORS, estimate
 from recrawl.record.storage import Storage
 from recrawl.repository.lookup import origin_of, page_of
 from recrawl.repository.results.values import Row, at, iso

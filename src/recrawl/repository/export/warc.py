@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from recrawl.record.captures import Capture
-from recrawl.record.packing.zstd_records import SUFFIX, unpack
+from recrawl.record.packing import SUFFIX, unpack
 from recrawl.record.storage import Storage
 from recrawl.record.warc import gzip_member
 

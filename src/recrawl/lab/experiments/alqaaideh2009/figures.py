@@ -19,11 +19,10 @@ from recrawl.lab.experiments.barbosa2003.measures import version_at
 from recrawl.lab.experiments.intervals import above, both, interval, reaches, within
 from recrawl.lab.experiments.readings import reading
 from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result, Row
-from recrawl.lab.experiments.tan2007.replays import ARCHIVES, archive_history
+from recrawl.lab.experiments.tan2007 import ARCHIVES, archive_history
 from recrawl.lab.histories.history import ABSENT, History
 from recrawl.lab.replays.replay import Setup
-from recrawl.lab.replays.runner import run_all
-from recrawl.lab.replays.trials import Trial
+from recrawl.lab.replays.runner import Trial, run_all
 
 _SAMPLES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50)
 _SHARE = 0.1

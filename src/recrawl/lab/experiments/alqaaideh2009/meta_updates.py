@@ -23,7 +23,7 @@ from recrawl.lab.experiments.alqaaideh2009.figures import WORLD_NAMES, changed_b
 from recrawl.lab.experiments.intervals import above, interval
 from recrawl.lab.experiments.readings import reading
 from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result, Row, by_world
-from recrawl.lab.experiments.tan2007.replays import ARCHIVES, archive_history
+from recrawl.lab.experiments.tan2007 import ARCHIVES, archive_history
 
 STATIC_DAYS = 90
 ORDINARY, EQUAL, TAGS, HALF = "ordinary", "ordinary, as many visits", "meta-updates", "meta-updates, half the pages"

@@ -18,7 +18,7 @@ from recrawl.lab.experiments.alqaaideh2009 import measures
 from recrawl.lab.experiments.alqaaideh2009 import published as q
 from recrawl.lab.experiments.alqaaideh2009.figures import WORLD_NAMES, changed_by_day
 from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result, Row
-from recrawl.lab.experiments.tan2007.replays import ARCHIVES, archive_history
+from recrawl.lab.experiments.tan2007 import ARCHIVES, archive_history
 
 FEW, MANY, WEEK_DAYS = 5, 20, 7
 SHIFT = "made, rates shift"

@@ -13,7 +13,7 @@ from recrawl.lab.experiments.barbosa2003.world import BWorld, RateMix
 from recrawl.lab.experiments.intervals import above, interval
 from recrawl.lab.experiments.readings import SENTENCES
 from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result, Row, by_world
-from recrawl.lab.experiments.tan2007.replays import ARCHIVES, archive_history
+from recrawl.lab.experiments.tan2007 import ARCHIVES, archive_history
 
 PRINTED = "B, as printed"
 _FITTED = {"depth", "waste", "more", "success", "time", "requests"}

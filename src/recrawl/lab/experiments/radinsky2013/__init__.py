@@ -7,7 +7,6 @@ Tables 1 to 3 and figures 6 to 8, and comparisons beyond R, on planted worlds an
     tables       tables 1 to 3
     figures      figures 6 and 7
     crawling     figure 8: a crawl that follows predictions
-    crawls       the crawls of figure 8: methods trained once, and policies that learn online
     extensions   our predictors beside R's, calibration, and feature ablation
 """
 

@@ -19,11 +19,9 @@ from recrawl.lab.experiments.radinsky2013 import published as r
 from recrawl.lab.experiments.readings import SENTENCES
 from recrawl.lab.experiments.result import Claim, ExperimentOptions, Result
 from recrawl.lab.formats.archive import files_of
-from recrawl.lab.predict.archive_days import read_days
-from recrawl.lab.predict.days import Days
+from recrawl.lab.predict.days import Days, Planted, planted, read_days
 from recrawl.lab.predict.evaluation import Evaluation, evaluate, often_flipping
 from recrawl.lab.predict.methods import DayPasses, PredictionSetting, frequency
-from recrawl.lab.predict.planted_world import Planted, planted
 from recrawl.lab.predict.scores import paired
 
 LABELS = ("text", "divergence:0.1", "significant")

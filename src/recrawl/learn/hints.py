@@ -1,24 +1,4 @@
-"""Trust in hints: how reliable each source of change signals is, learned from visits.
-
-A source is one *kind* of hint (sitemap, feed, push) on one site. It signals a change with probability r, its recall,
-and sends false signals at the rate f. If u changes are expected on a page since its last visit, t ago, and the source
-has signalled n times, then
-
-    P(unchanged) = e^(-(1-r)u) · (ft / (ft + ru))^n                     (algorithms §7, with u for Δt)
-
-so a signal of a source without false alarms is certain, and so is the silence of a source with full recall. For each
-kind and site the book's memory holds the log-likelihood of the visits under every pair (r, f) of a grid. Two kinds of
-rival hypotheses keep a source from getting credit for correcting errors of the base model: that the base probabilities
-are wrong by a constant factor, and *echoes*, the same pairs with the site's mean signal rate in place of the page's
-own signals. A source that signals all pages alike cannot beat its echo. Since visits are chosen by these
-probabilities, only the likelihood of what a visit finds given the signals is unbiased, never the share of found changes
-that were signalled. Sites with few visits use what is common among the other sites.
-
-    signals = Signals.of(book)                          a copy of the learned state; without hints it has no effect
-    probability = signals.predict(pages, probability)   change probabilities of the base model, given the signals
-    signals.observe(pages, changed)                     outcomes of visits, after `predict` for the same pages
-    signals.keep(book)                                  store the state in the book's memory
-"""
+"""Hints: what servers volunteer about change in sitemaps, feeds and pushes, and how far to trust it."""
 
 from __future__ import annotations
 
@@ -33,6 +13,67 @@ from recrawl.book import Book, Hints
 from recrawl.columns import DAY, Flags, Floats, Int32s
 from recrawl.learn.chunks import AnyFloats
 from recrawl.model import Pages
+
+# --------------------------------------------------------------------------------------------------------------------
+# Which dates in sitemaps, feeds and headers are signals of a change.
+#
+# Dates are hostile input: in the future, before the web, never changing, or repeated at every reading. A claim is a
+# signal only if it differs from the previous claim and is later than the last visit; an earlier date reports a change
+# that a visit has already seen (algorithms §7).
+
+
+MAX_AHEAD = DAY
+"""How far in the future a date may be, in seconds: wrong time zones shift dates by up to a day."""
+
+
+def plausible(claimed: Floats, seen: Floats | float) -> Flags:
+    """Return which dates can be true, read at the time `seen`: numbers, not before 1970, not in the future.
+
+    >>> plausible(np.array([5.0, -1.0, np.nan, 9e9]), 100.0).tolist()
+    [True, False, False, False]
+    """
+    valid: Flags = (claimed >= 0) & (claimed <= np.asarray(seen) + MAX_AHEAD)
+    return valid
+
+
+def signals_change(claimed: Floats, before: Floats, last_visit: Floats, seen: Floats | float) -> Flags:
+    """Return which dates signal a change; `before` is the previously read date, NaN for none.
+
+    A date at midnight that differs from the previous one covers the whole day, since most such dates have no hour.
+
+    >>> last, before = np.full(5, 5.5 * DAY), np.array([2.0, 6.1, 2.0, 2.0, np.nan]) * DAY
+    >>> signals_change(np.array([6.1, 6.1, 5.2, 5.0, 5.0]) * DAY, before, last, 7 * DAY).tolist()
+    [True, False, False, True, False]
+    """
+    valid = plausible(claimed, seen)
+    date = np.where(valid, claimed, 1.0)
+    end = np.where((date % DAY == 0) & ~np.isnan(before), date + DAY, date)
+    signal: Flags = valid & (claimed != before) & (end > last_visit)
+    return signal
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Trust in hints: how reliable each source of change signals is, learned from visits.
+#
+# A source is one *kind* of hint (sitemap, feed, push) on one site. It signals a change with probability r, its recall,
+# and sends false signals at the rate f. If u changes are expected on a page since its last visit, t ago, and the source
+# has signalled n times, then
+#
+#     P(unchanged) = e^(-(1-r)u) · (ft / (ft + ru))^n                     (algorithms §7, with u for Δt)
+#
+# so a signal of a source without false alarms is certain, and so is the silence of a source with full recall. For each
+# kind and site the book's memory holds the log-likelihood of the visits under every pair (r, f) of a grid. Two kinds of
+# rival hypotheses keep a source from getting credit for correcting errors of the base model: that the base
+# probabilities are wrong by a constant factor, and *echoes*, the same pairs with the site's mean signal rate in place
+# of the page's own signals. A source that signals all pages alike cannot beat its echo. Since visits are chosen by
+# these probabilities, only the likelihood of what a visit finds given the signals is unbiased, never the share of found
+# changes that were signalled. Sites with few visits use what is common among the other sites.
+#
+#     signals = Signals.of(book)                          a copy of the learned state; without hints it has no effect
+#     probability = signals.predict(pages, probability)   change probabilities of the base model, given the signals
+#     signals.observe(pages, changed)                     outcomes of visits, after `predict` for the same pages
+#     signals.keep(book)                                  store the state in the book's memory
+
 
 RECALLS = (0.1, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.999)
 ALARMS = (1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0)

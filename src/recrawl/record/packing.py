@@ -1,12 +1,4 @@
-"""Records of `.warc.zst` files: one Zstandard frame each, and a dictionary at the head of the file.
-
-The format is that of the Internet Archive (WARC Zstandard 1.0): a skippable frame with the dictionary, itself
-compressed, then the records. Pages of a site share most of their markup, which the dictionary holds: it is made from
-records of the file before. The first file of an archive has none, and ends as soon as there are records enough for one.
-
-Records arrive in gzip members, as `record.warc` makes them: that they are compressed twice costs less than a second
-form of every message between crawler and readers would.
-"""
+"""How the records of archive files are compressed: gzip is written in `record.warc`, the alternative is here."""
 
 from __future__ import annotations
 
@@ -20,6 +12,18 @@ from typing import Any
 from isal import isal_zlib
 
 from recrawl.extras import zstd
+
+# --------------------------------------------------------------------------------------------------------------------
+# Records of `.warc.zst` files: one Zstandard frame each, and a dictionary at the head of the file.
+#
+# The format is that of the Internet Archive (WARC Zstandard 1.0): a skippable frame with the dictionary, itself
+# compressed, then the records. Pages of a site share most of their markup, which the dictionary holds: it is made from
+# records of the file before. The first file of an archive has none, and ends as soon as there are records enough for
+# one.
+#
+# Records arrive in gzip members, as `record.warc` makes them: that they are compressed twice costs less than a second
+# form of every message between crawler and readers would.
+
 
 SUFFIX = ".warc.zst"
 FRAME = b"\x28\xb5\x2f\xfd"
