@@ -26,7 +26,7 @@ from recrawl.durable_files import sync_folder
 from recrawl.errors import RepositoryError
 from recrawl.record import warc
 from recrawl.record.archive_check import raw_records
-from recrawl.record.packing.zstd_records import SUFFIX, as_frame
+from recrawl.record.packing import SUFFIX, as_frame
 from recrawl.record.traces import urls_in
 from recrawl.times import moment
 
