@@ -13,6 +13,12 @@ KEPT = (2, 4, 6, 12, 132, 384)
 redirect to what it forbids; a file for the browser from a site whose bytes were spent."""
 
 
+@pytest.mark.parametrize("seed", [1085, 1768])
+def test_seeds_whose_web_was_not_steady_once(seed: int) -> None:
+    """Pages that no reader could read, but that also answered with 304; sitemaps that led to pages."""
+    resume_exactly(seed)
+
+
 @pytest.mark.parametrize("seed", KEPT)
 def test_seeds_that_failed_once(seed: int) -> None:
     simulate(seed)

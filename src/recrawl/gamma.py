@@ -7,7 +7,6 @@ with 140 MB it is too heavy for the base install. The tests compare both.
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 
 import numpy as np
 
@@ -18,7 +17,6 @@ _ENOUGH = 1e-15
 _TINY = 1e-300
 _MAX_TERMS = 10_000
 _MAX_STEPS = 30
-_NORMAL = NormalDist()
 _LOWEST = -700.0
 """Logarithms below this are 0 as a number."""
 _log_gamma = np.frompyfunc(math.lgamma, 1, 1)
@@ -48,6 +46,7 @@ def quantile(a: Floats | float, share: Floats | float) -> Floats:
     >>> quantile(1.0, 0.5).round(4).tolist()
     0.6931
     """
+
     shape, wanted = np.broadcast_arrays(np.asarray(a, np.float64), np.asarray(share, np.float64))
     log_x = _start(shape, wanted)
     for _ in range(_MAX_STEPS):
@@ -63,7 +62,7 @@ def quantile(a: Floats | float, share: Floats | float) -> Floats:
 
 def _start(shape: Floats, share: Floats) -> Floats:
     """Return log x near the quantile: by Wilson and Hilferty for large shapes, else by the first term of the series."""
-    normal = np.vectorize(_NORMAL.inv_cdf, otypes=[np.float64])(share)
+    normal = np.vectorize(NormalDist().inv_cdf, otypes=[np.float64])(share)
     cube = 1 - 1 / (9 * shape) + normal / (3 * np.sqrt(shape))
     first = (np.log(share) + _logs(shape + 1)) / shape
     return np.where((shape >= 1) & (cube > 0.1), np.log(shape) + 3 * np.log(np.maximum(cube, 0.1)), first)
