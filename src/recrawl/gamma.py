@@ -62,6 +62,8 @@ def quantile(a: Floats | float, share: Floats | float) -> Floats:
 
 def _start(shape: Floats, share: Floats) -> Floats:
     """Return log x near the quantile: by Wilson and Hilferty for large shapes, else by the first term of the series."""
+    from statistics import NormalDist  # lazy: loads ten modules, and few commands need quantiles
+
     normal = np.vectorize(NormalDist().inv_cdf, otypes=[np.float64])(share)
     cube = 1 - 1 / (9 * shape) + normal / (3 * np.sqrt(shape))
     first = (np.log(share) + _logs(shape + 1)) / shape

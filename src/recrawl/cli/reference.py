@@ -22,7 +22,7 @@ from rich.text import Text
 import recrawl
 from recrawl import errors, lab, testing
 from recrawl.choose import POLICIES, parameter_texts, parameters
-from recrawl.choose.shards.splitting import why_one_shard
+from recrawl.choose.shards.rounds import why_one_shard
 from recrawl.cli import GROUPS, VERBS, command_of, inner_app
 from recrawl.cli.declared import as_command
 from recrawl.lab.synth import PARAMETERS

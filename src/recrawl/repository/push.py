@@ -11,8 +11,7 @@ from typing import Any, Literal
 from urllib.parse import urlencode
 
 from recrawl.columns import DAY, HOUR
-from recrawl.crawl.hints import push_sources
-from recrawl.crawl.hints.pushes import Accepted, accept
+from recrawl.crawl.hints import Accepted, accept, push_sources
 from recrawl.discover.sitemaps import parse
 from recrawl.discover.urls import canonical, origin
 from recrawl.errors import NotKnown, RecrawlError, UsageError

@@ -69,7 +69,7 @@ def predict_command(
     setting = methods.PredictionSetting(
         **of_setting, workers=workers or os.cpu_count() or 1, lags=parse_lags(asked["lags"])
     )
-    from recrawl.lab.predict.archive_days import check_label  # lazy: loads scipy
+    from recrawl.lab.predict.days import check_label  # lazy: loads scipy
 
     check_label(asked["label"])
     found = _predict_run(archives, setting, asked, None if no_cache else cache_folder() / "facts")
@@ -87,7 +87,7 @@ def _predict_show(found: dict[str, Any]) -> None:
 def _predict_run(archives: list[Path], setting: Any, asked: Predicting, cache: Path | None) -> dict[str, Any]:
     from recrawl.cli.terminal.progress import detailed  # lazy: the help does without
     from recrawl.lab.predict import evaluation  # lazy: loads scikit-learn
-    from recrawl.lab.predict.archive_days import read_days  # lazy: loads scipy
+    from recrawl.lab.predict.days import read_days  # lazy: loads scipy
 
     label, observe = asked["label"], asked["observe"]
     with detailed() as bars:
