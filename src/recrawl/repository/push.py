@@ -11,7 +11,8 @@ from typing import Any, Literal
 from urllib.parse import urlencode
 
 from recrawl.columns import DAY, HOUR
-from recrawl.crawl.hints import Accepted, accept, push_sources
+from recrawl.crawl import hints
+from recrawl.crawl.hints import Accepted, accept
 from recrawl.discover.sitemaps import parse
 from recrawl.discover.urls import canonical, origin
 from recrawl.errors import NotKnown, RecrawlError, UsageError
@@ -322,12 +323,12 @@ def accept_feed(repo: Reader, name: str, body: bytes, signature: str) -> None:
 
 def sources(repo: Reader) -> list[dict[str, Any]]:
     """Return all sources of pushes with their precision; untrusted ones first."""
-    return push_sources.pushers(repo.storage.store)
+    return hints.pushers(repo.storage.store)
 
 
 def problems(repo: Reader) -> list[str]:
     """Describe failed subscriptions and push sources that are mostly wrong, one sentence each."""
-    return [*subscription_problems(repo), *push_sources.troubles(repo.storage.store)]
+    return [*subscription_problems(repo), *hints.troubles(repo.storage.store)]
 
 
 def _valid_signature(secret: str, body: bytes, signature: str) -> bool:
