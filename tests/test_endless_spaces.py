@@ -14,10 +14,11 @@ from urllib.parse import urljoin, urlsplit
 
 import pytest
 
+from recrawl.compare.noise.filters import NO_NOISE
 from recrawl.compare.parsing import text
 from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.encoding import decode
-from recrawl.discover.endless_spaces import EndlessSpaces
+from recrawl.discover.endless_spaces import MOST_SAID, EndlessSpaces
 from recrawl.discover.links import LinkReader
 from recrawl.errors import Unreadable
 from tests.world import Asked, Reply, Repo, Site, page
@@ -54,6 +55,31 @@ GERMAN = [
 COLOURS = ["red", "green", "blue", "black", "white", "yellow", "purple", "orange"]
 SIZES = ["small", "medium", "large", "huge"]
 PRODUCTS = [f"{colour} {size} shirt of cotton" for colour in COLOURS for size in SIZES]
+
+
+def _word(number: int) -> str:
+    return "".join(random.Random(number).choices("bcdfghjklmnprstvw", k=5))
+
+
+FILTERS = [_word(number) for number in range(100)]
+
+
+class Article(NamedTuple):
+    """A thing that a shop sells."""
+
+    name: str
+    price: str
+    filters: frozenset[str]
+
+
+def _article(number: int) -> Article:
+    drawn = random.Random(number)
+    name = f"{_word(drawn.randrange(400))} {_word(drawn.randrange(2000))} {_word(drawn.randrange(300))}"
+    price = f"{drawn.randrange(5, 300)}.{drawn.choice(['99', '49', '00'])} €"
+    return Article(name, price, frozenset(drawn.sample(FILTERS, drawn.randrange(8, 25))))
+
+
+STOCK = [_article(number) for number in range(1000)]
 
 
 class Shown(NamedTuple):
@@ -190,6 +216,78 @@ def prefixed(path: str) -> Shown | None:
     return Shown("We are a small company\nContact", [f"/{word}{path}"])
 
 
+def stock(path: str) -> Shown | None:
+    """A shop with a thousand articles and a hundred filters, of which any number can be chosen in any order."""
+    place, _, query = path.partition("?")
+    parts = place.strip("/").split("/")
+    if parts[0] != "stock":
+        return None
+    chosen = query.split("&f=")[1:] if query else parts[1:]
+    fits = [article for article in STOCK if article.filters.issuperset(chosen)]
+    lines = [f"Chosen: {' '.join(chosen)}", f"{len(fits)} articles"]
+    lines += [line for article in fits[:24] for line in (article.name, article.price)]
+    more = [[*chosen, one] for one in FILTERS if one not in chosen]
+    links = ["/stock?of=all&f=" + "&f=".join(it) if "?" in path else f"/stock/{'/'.join(it)}/" for it in more]
+    return Shown("\n".join([*lines, *FILTERS]), links)
+
+
+def tags(path: str) -> Shown | None:
+    """Posts that have some tags, which lead to those that have one more."""
+    parts = path.strip("/").split("/")
+    if parts[0] != "tag":
+        return None
+    posts = [article.name for article in STOCK if article.filters.issuperset(parts[1:])][:10]
+    links = [f"/{'/'.join([*parts, one])}" for one in FILTERS[:40]]
+    return Shown("\n".join(["Posts with " + " and ".join(parts[1:]), *posts]), links)
+
+
+def searches(path: str) -> Shown | None:
+    """Results that name other searches, of which each differs in a word."""
+    if not path.startswith("/search?q="):
+        return None
+    asked, drawn = path.partition("=")[2].split("+"), random.Random(path)
+    others = ["+".join([*asked[-2:], drawn.choice(FILTERS)]) for _ in range(8)]
+    lines = [f"Results for {' '.join(asked)}", "Nothing was found", *(other.replace("+", " ") for other in others)]
+    return Shown("\n".join(lines), [f"/search?q={other}" for other in others])
+
+
+def offers(path: str) -> Shown | None:
+    """Pages without end, each with some articles of the stock."""
+    if not path.startswith("/offers?page="):
+        return None
+    lines = [line for article in random.Random(path).sample(STOCK, 20) for line in (article.name, article.price)]
+    return Shown("\n".join(lines), [f"/offers?page={int(path.partition('=')[2]) + 1}"])
+
+
+def sorting(path: str) -> Shown | None:
+    """The same list by many parameters, each with any value."""
+    if not path.startswith("/inventory"):
+        return None
+    given = dict(part.split("=") for part in path.partition("?")[2].split("&") if part)
+    drawn = random.Random(path)
+    changed = [given | {name: f"a{drawn.randrange(99)}"} for name in ("sort", "dir", "view", "per", "show", "back")]
+    rows = drawn.sample([f"{article.name} {article.price}" for article in STOCK[:40]], 40)
+    links = ["/inventory?" + "&".join("=".join(pair) for pair in one.items()) for one in changed]
+    return Shown("\n".join(["Inventory", *rows]), links)
+
+
+def returning(path: str) -> Shown | None:
+    """A form whose links name the page that they are on."""
+    if not path.startswith("/login"):
+        return None
+    return Shown("Please log in", [f"/login{number}?to={path.replace('?', '%3F')[:300]}" for number in range(4)])
+
+
+def dates(path: str) -> Shown | None:
+    """A calendar of days, by a date in the query."""
+    if not path.startswith("/termine?date="):
+        return None
+    day = date.fromisoformat(path.partition("=")[2])
+    near = [day + timedelta(days) for days in (-30, -7, -1, 1, 7, 30)]
+    lines = [f"{it:%A}, {it.day}. {GERMAN[it.month - 1]} {it.year}" for it in (day, *near)]
+    return Shown("\n".join([*lines, *(f"{hour:02}:00" for hour in range(24))]), [f"/termine?date={it}" for it in near])
+
+
 SPACES: dict[str, tuple[str, Space]] = {
     "views": ("/agenda/month/2026/5", views),
     "weeks": ("/kw/2026-W23", weeks),
@@ -207,18 +305,26 @@ SPACES: dict[str, tuple[str, Space]] = {
     "queries": ("/list", queries),
     "growing": ("/docs/", growing),
     "next": ("/results/page-1.html", following),
+    "stock": ("/stock/", stock),
+    "stock in queries": ("/stock?of=all&f=" + FILTERS[0], stock),
+    "tags": ("/tag/" + FILTERS[0], tags),
+    "searches": ("/search?q=red", searches),
+    "offers": ("/offers?page=1", offers),
+    "sorting": ("/inventory", sorting),
+    "returning": ("/login", returning),
+    "dates": ("/termine?date=2026-03-04", dates),
 }
 
 
 def walked(entrance: str, space: Space, most: int = 2000) -> int:
     """The pages that a crawl by breadth requests, at most so many."""
     spaces, asked = EndlessSpaces(), 0
-    found_on, behind = {entrance: ""}, {entrance: 0}
+    found_on, behind, made = {entrance: ""}, {entrance: 0}, set[str]()
     waiting = deque([entrance])
     while waiting and asked < most:
         path = waiting.popleft()
         url = f"https://a.example{path}"
-        if behind[path] and spaces.leads_on(f"https://a.example{found_on[path]}", url, behind[path]):
+        if spaces.leads_on(f"https://a.example{found_on[path]}", url, behind[path], url in made):
             continue
         asked += 1
         shown = space(path)
@@ -226,8 +332,8 @@ def walked(entrance: str, space: Space, most: int = 2000) -> int:
             continue
         links = [urlsplit(urljoin(url, link))._replace(scheme="", netloc="").geturl() for link in shown.links]
         new = [link for link in dict.fromkeys(links) if link not in found_on]
-        said = " ".join(shown.text.split())  # as a reader gives it
-        judged = spaces.judge(url, said, [f"https://a.example{link}" for link in new], behind[path])
+        judged = spaces.judge(url, shown.text, [f"https://a.example{link}" for link in new], behind[path], url in made)
+        made |= judged.made
         for link in new:
             if f"https://a.example{link}" not in judged.refused:
                 found_on[link], behind[link] = path, judged.behind
@@ -237,11 +343,8 @@ def walked(entrance: str, space: Space, most: int = 2000) -> int:
 
 @pytest.mark.parametrize("name", SPACES)
 def test_an_endless_space_ends_after_tens_of_pages(name: str) -> None:
-    assert 20 < walked(*SPACES[name]) <= (300 if name == "views" else 150)
-
-
-def _word(number: int) -> str:
-    return "".join(random.Random(number).choices("bcdfghjklmnprstvw", k=5))
+    most = {"views": 300, "stock": 400, "stock in queries": 400, "offers": 400, "tags": 200}
+    assert 20 < walked(*SPACES[name]) <= most.get(name, 150)
 
 
 def _rare_words(drawn: random.Random, number: int) -> str:
@@ -289,6 +392,58 @@ def test_a_list_with_news_on_each_page_goes_on(name: str, form: str) -> None:
     assert walked(form.format(1), said, 1000) == 1000
 
 
+@pytest.mark.parametrize("form", ["/photos/{}/", "/{}", "/gallery?name={}"])
+@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize("most", [100, 5000])
+def test_pages_that_say_nothing_but_their_title_go_on(form: str, width: int, most: int) -> None:
+    """Titles of three words, which are the page's URL and what the links to it say."""
+    drawn = random.Random(most)
+    titles = list(dict.fromkeys(_plain_words(drawn, 3, most) for _ in range(2000)))[:1000]
+    urls = [form.format(title.replace(" ", "-")) for title in titles]
+    number = {url: at for at, url in enumerate(urls)}
+
+    def said(path: str) -> Shown:
+        after = range(number[path] * width + 1, number[path] * width + width + 1)
+        known = [at for at in after if at < len(urls)]
+        return Shown("\n".join(titles[at].title() for at in [number[path], *known]), [urls[at] for at in known])
+
+    assert walked(urls[0], said) == len(urls)
+
+
+def _cells(drawn: random.Random) -> list[str]:
+    teams = [_word(number).title() for number in range(20)]
+    rows = ((drawn.choice(teams), f"{drawn.randrange(5)}:{drawn.randrange(5)}", drawn.choice(teams)) for _ in range(9))
+    return [cell for row in rows for cell in row]
+
+
+def _measures(drawn: random.Random) -> list[str]:
+    rows = ((f"{drawn.gauss(10, 8):.1f} °C", f"{drawn.gauss(1013, 9):.1f} hPa") for _ in range(24))
+    return [cell for row in rows for cell in row]
+
+
+@pytest.mark.parametrize("cells", [_cells, _measures])
+def test_tables_whose_cells_are_all_known_go_on(cells: Callable[[random.Random], list[str]]) -> None:
+    def said(path: str) -> Shown:
+        number = int(path.rpartition("/")[2])
+        return Shown("\n".join([f"Day {number}", *cells(random.Random(path))]), [f"/results/{number + 1}"])
+
+    assert walked("/results/1", said, 1000) == 1000
+
+
+def test_a_catalogue_whose_folders_add_a_name_each_goes_on() -> None:
+    """Three levels of categories, whose URLs grow as those of filters do, with a line about each."""
+
+    def said(path: str) -> Shown:
+        drawn = random.Random(path)
+        names = [_word(drawn.randrange(10**6)) for _ in range(10)] if path.count("/") < 5 else []
+        return Shown(
+            "\n".join([path.replace("/", " "), _plain_words(drawn, 6, 2000), *names]),
+            [f"{path}{name}/" for name in names],
+        )
+
+    assert walked("/cat/", said) == 1111
+
+
 def test_pages_without_text_between_pages_with_text_lose_none() -> None:
     """A forum: short profiles lead to others and to threads; the threads, which lead on, have text."""
 
@@ -315,7 +470,7 @@ def test_a_space_that_was_endless_is_endless_in_the_next_run() -> None:
     urls = [f"https://a.example/cal/{year}/{month}/" for year in range(2000, 2020) for month in range(1, 13)]
     behind, refused = 0, list[bool]()
     for url, after in pairwise(urls):
-        found, behind = spaces.judge(url, "no events", [after], behind)
+        found, behind, _ = spaces.judge(url, "no events", [after], behind)
         refused.append(bool(found))
     assert refused.index(True) == 40
     again = EndlessSpaces(spaces.stored())
@@ -372,6 +527,7 @@ def refused_pages(bodies: dict[str, bytes]) -> set[str]:
     known: set[str] = set()
     lost: set[str] = set()
     behind: dict[str, int] = {}
+    made: set[str] = set()
     while given:
         start = given.popleft()
         waiting = deque([] if start in known else [start])
@@ -384,8 +540,9 @@ def refused_pages(bodies: dict[str, bytes]) -> set[str]:
                 continue
             links = dict.fromkeys(by_name.get(link, "") for link in reader.read(tree, url).urls)
             new = [link for link in links if link and link not in known]
-            judged = spaces.judge(url, text.visible(tree), new, behind.pop(url, 0))
+            judged = spaces.judge(url, text.said(tree, NO_NOISE, MOST_SAID), new, behind.pop(url, 0), url in made)
             lost |= judged.refused
+            made |= judged.made
             for link in new:
                 if link not in judged.refused:
                     known.add(link)

@@ -7,9 +7,13 @@ say.
 
 URLs of one *space* have the same host, first directory and shape; a *wide* space has any first directory. A page brings
 news if it has words that are new to its space, or new pairs or triples of neighbouring words. Words of its URL and of
-those that it leads to are names: new ones are no news, and of pairs only those of two names count, so that a name that
-was made up brings none. Numbers are news only if many are new, in pairs or in rows with words: dates,
-ids and the time of day are not. A page without news is barren. Three things end:
+those that it leads to are names: new ones are no news, and only pairs and triples of names alone count, so that a name
+that was made up brings none. Numbers are news only if many are new, in pairs or in rows with words: dates,
+ids and the time of day are not. Nor is a line of some words that an earlier page had.
+
+A URL that has all words of the one that it was found on and more, or one other word, is *made*: filters, queries and
+relative links grow so. Such pages choose from what others show, in ever new rows; therefore only what stands within one
+line counts there, and names of the page's own URL do not. A page without news is barren. Three things end:
 
 - Barren pages that lead to new URLs of their own space raise its score, others lower it. Above `LIMIT` the space is
   endless: barren pages find no more pages in it, and what they have found in it is not requested. Right behind a page
@@ -18,9 +22,9 @@ ids and the time of day are not. A page without news is barren. Three things end
 - More than `LIMIT` barren pages in a row, each found on the one before, lead no further, whatever their URLs look like;
   more than `_FEW` lead into no space that is endless.
 
-The memory of a space is two rows of bits, the younger of which replaces the older when it is an eighth full: it holds
-the last few thousand words and pairs, so that a copy of a part that was read long before, as the documentation of
-another version, is no trap. Of many spaces, those that were used last are kept.
+The memory of a space is a row of cells, in which what was seen grows old when an eighth of them is full, and is then
+forgotten: it holds the last few thousand words, pairs and lines, so that a copy of a part that was read long before,
+as the documentation of another version, is no trap. Of many spaces, those that were used last are kept.
 """
 
 from __future__ import annotations
@@ -30,33 +34,40 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
 
-from recrawl.columns import Bytes, Ints, unique
+from recrawl.columns import Bytes, Flags, Ints, unique
 from recrawl.words import words
 
 LIMIT = 40
 """Score above which a space is endless, and barren pages in a row that lead no further."""
 _FEW = 5
 """Barren pages in a row that lead into no endless space, wherever they are."""
-_NEWS, _SOME_NEWS, _LITTLE_NEWS = (3, 10, 10, 10, 15, 24), (1, 2, 1, 2, 8, 12), (1, 1, 1, 2, 8, 12)
-"""What is news, some and little: so many new words, pairs and triples of words, pairs of names, pairs and triples of
-numbers, or rows of four words of which two or more are numbers."""
+_NEWS, _SOME_NEWS, _LITTLE_NEWS = (3, 10, 10, 10, 10, 15, 24), (1, 2, 1, 2, 4, 8, 12), (1, 1, 1, 2, 1, 8, 12)
+"""What is news, some and little: so many new words, pairs and triples of words, pairs and triples of names, pairs and
+triples of numbers, or rows of four words of which two or more are numbers."""
+_WORDS, _PAIRS, _TRIPLES, _NAME_PAIRS, _NAME_TRIPLES, _NUMBERS, _ROWS = range(len(_NEWS))
 _GOOD, _SOME, _LITTLE = 5, 3, 1
 """What a page with news, with some and with little takes from the score."""
 _DEEP = 2
 """Barren pages in a row behind which the limit holds; nearer it is twice as high."""
 _MOST = 3 * LIMIT
-_BITS = 1 << 16
-_FULL = _BITS // 8
+_CELLS = 1 << 16
+_FULL = _CELLS // 8
 _SPACES = 256
 """Spaces that are remembered."""
-_LONGEST, _SLICE = 200_000, 2_000
-"""Characters of a page that are read, and after how many to stop if there were news."""
+MOST_SAID = 100_000
+"""Characters of a page that are read."""
+_SLICE = 1_000
+"""Characters after which to stop if there were news."""
+_LINE = 3
+"""Words of a line, without numbers, that is no news when it is seen again."""
+_BREAK = "_"
+"""The word between two lines."""
 _DIGIT = re.compile(r"\d")
-_NONE = np.zeros(0, np.int64)
 _CENTURIES = ("18", "19", "20", "21")
 """How years begin."""
 _FOLDERS = 10_000
@@ -70,13 +81,27 @@ class Judged(NamedTuple):
     """Links that lead further into an endless space."""
     behind: int
     """How many barren pages in a row lead to the others."""
+    made: Set[str] = frozenset()
+    """Links that are made of the page's own URL."""
+
+
+class _Slice(NamedTuple):
+    """Places in the memory of what a part of a page says, and of its longer lines."""
+
+    told: Ints
+    """`_CELLS` times the kind, plus the place."""
+    first: Ints
+    """The line of the first word of each; `last` that of its last one."""
+    last: Ints
+    lines: Ints
+    """The place of each line, -1 for short ones."""
 
 
 @dataclass(slots=True)
 class _Space:
     score: int = 0
-    young: Bytes = field(default_factory=lambda: np.zeros(_BITS >> 3, np.uint8))
-    old: Bytes = field(default_factory=lambda: np.zeros(_BITS >> 3, np.uint8))
+    cells: Bytes = field(default_factory=lambda: np.zeros(_CELLS, np.uint8))
+    """2 for what was seen lately, 1 for what was seen before that, 0 for what was not."""
     fill: int = 0
     folders: set[int] = field(default_factory=set)
     """Of a wide space: first directories of its pages."""
@@ -89,26 +114,34 @@ class _Space:
         """Whether what a barren page has found is refused, `behind` so many others in a row."""
         return self.score > (LIMIT if behind >= _DEEP else 2 * LIMIT)
 
-    def note(self, slices: Iterable[Sequence[Ints]]) -> int:
+    def note(self, slices: Iterable[_Slice]) -> int:
         """Remember what a page says, up to its first news, and return how much news it has."""
         total = np.zeros(len(_NEWS), np.int64)
-        for kinds in slices:
-            total += [self._new(spots) for spots in kinds]
+        for part in slices:
+            total += self._new(part)
             if (total >= _NEWS).any():
                 return _GOOD
         return _SOME if (total >= _SOME_NEWS).any() else _LITTLE if (total >= _LITTLE_NEWS).any() else 0
 
-    def _new(self, spots: Ints) -> int:
-        cells, bits = spots >> 3, (1 << (spots & 7)).astype(np.uint8)
-        new = int((((self.young[cells] | self.old[cells]) & bits) == 0).sum())
-        self.fill += int(((self.young[cells] & bits) == 0).sum())
-        np.bitwise_or.at(self.young, cells, bits)
+    def _new(self, part: _Slice) -> Ints:
+        """How much of each kind is new; what a line says that was seen before is not."""
+        again = (part.lines >= 0) & (self.cells[part.lines] > 0)
+        told = part.told[~(again[part.first] | again[part.last])] if again.any() else part.told
+        told = unique(told)
+        places = told & (_CELLS - 1)
+        found = self.cells[places]
+        lines = part.lines[part.lines >= 0]
+        self.fill += int((found < 2).sum()) + int((self.cells[lines] < 2).sum())
+        self.cells[places] = 2
+        self.cells[lines] = 2
         if self.fill > _FULL:
-            self.young, self.old, self.fill = np.zeros(_BITS >> 3, np.uint8), self.young, 0
-        return new
+            self.cells >>= 1
+            self.fill = 0
+        return np.bincount(told[found == 0] // _CELLS, minlength=len(_NEWS))
 
-    def count(self, news: int) -> None:
-        """Raise the score for a page without news; lower it by the news of another."""
+    def count(self, news: int, made: bool) -> None:
+        """Raise the score for a page without news; lower it by the news of another, half for one that is made."""
+        news //= 1 + made
         self.score = max(0, self.score - news) if news else min(self.score + 1, _MOST)
 
 
@@ -120,7 +153,7 @@ class EndlessSpaces:
     >>> found = set()
     >>> while not found:
     ...     month, after = (f"https://a.example/cal/{2026 + i // 12}/{i % 12 + 1}/" for i in (asked, asked + 1))
-    ...     found, behind = spaces.judge(month, "Calendar for this month", [after], behind)
+    ...     found, behind, _ = spaces.judge(month, "Calendar for this month", [after], behind)
     ...     asked += 1
     >>> asked
     42
@@ -137,41 +170,46 @@ class EndlessSpaces:
         """Whether there is an endless space."""
         return any(space.endless for space in self._spaces.values())
 
-    def judge(self, url: str, text: str, new: Sequence[str], behind: int = 0) -> Judged:
+    def judge(self, url: str, text: str, new: Sequence[str], behind: int = 0, made: bool = False) -> Judged:
         """Judge the new URLs that a page leads to; call it once for each page.
 
-        `behind` is how many barren pages in a row led to this one.
+        `text` is what the page says, line by line; `behind` is how many barren pages in a row led to it; `made` is
+        whether its URL is made of that of the page that it was found on.
         """
         if not new and not behind:
             return Judged(set(), 0)
-        own, wide = space_of(url), wide_space_of(url)
-        near = {found for found in new if space_of(found) == own}
+        own, wide = _spaces_of(url)
+        spaces = [(found, *_spaces_of(found)) for found in new]
+        near = {found for found, its_own, _ in spaces if its_own == own}
         space = self._space(wide)
         if len(space.folders) > _FOLDERS:
             space.folders.clear()
         space.folders.add(hash(own))
-        far = {found for found in new if wide_space_of(found) == wide and hash(space_of(found)) not in space.folders}
-        slices = _Slices(text, set(words(" ".join([url, *new]))))
+        far = {found for found, its, its_wide in spaces if its_wide == wide and hash(its) not in space.folders}
+        slices = _Slices(text, set(words(url)), set(words(" ".join(new))), made)
         news, refused = space.note(slices), set[str]()
         if far:
-            space.count(news)
+            space.count(news, made)
             refused |= far if not news and space.ends(behind) else set()
         if near or behind:
             space = self._space(own)
             news_here = space.note(slices)
-            space.count(news_here)
+            if new or news_here or space.score < LIMIT:  # pages that lead nowhere make no space endless
+                space.count(news_here, made)
             refused |= near if not news_here and space.ends(behind) else set()
             news = min(news, news_here)
-        behind = 0 if news == _GOOD else max(1, behind) if news else behind + 1
+        behind = 0 if news == _GOOD else max(1, behind - news // 2) if news else behind + 1
         if behind > LIMIT:
             return Judged(set(new), behind)
         if behind > _FEW:
-            refused.update(found for found in new if self._is_endless(space_of(found)))
-        return Judged(refused, behind)
+            refused.update(found for found, its_own, _ in spaces if self._is_endless(its_own))
+        return Judged(refused, behind, _made(url, near | far))
 
-    def leads_on(self, found_on: str, url: str, behind: int = LIMIT) -> bool:
+    def leads_on(self, found_on: str, url: str, behind: int = LIMIT, made: bool = False) -> bool:
         """Whether a URL that was found on a page, the last of `behind` barren ones, is further in an endless space."""
         own, before = space_of(url), space_of(found_on)
+        if not behind:
+            return made and before == own and own in self._spaces and self._spaces[own].ends(0)
         if self._is_endless(own):
             return before == own or behind > _FEW
         wide = wide_space_of(url)
@@ -203,8 +241,7 @@ def space_of(url: str) -> str:
     >>> space_of("https://a.example/shop/red/m/") == space_of("https://a.example/shop/m/red/large/")
     True
     """
-    host, first, shape = _parts(url)
-    return f"{host}/{first}{shape}"
+    return _spaces_of(url)[0]
 
 
 def wide_space_of(url: str) -> str:
@@ -213,64 +250,130 @@ def wide_space_of(url: str) -> str:
     >>> wide_space_of("https://a.example/red/m/") == wide_space_of("https://a.example/blue/s/")
     True
     """
-    host, _, shape = _parts(url)
-    return f"{host}/*{shape}"
+    return _spaces_of(url)[1]
 
 
-def _parts(url: str) -> tuple[str, str, str]:
+def _spaces_of(url: str) -> tuple[str, str]:
     place, mark, _ = url.partition("://")[2].partition("?")
     host, *segments = place.split("/")
     last = segments.pop() if segments else ""
     first = segments[0] if segments else ""
-    inside = "".join(sorted(set(map(_kind, segments[1:]))))
-    return host, first if _kind(first) == "*" else "#", f"/{inside}/{_kind(last) if last else ''}{mark}"
+    inside = "".join(sorted(set(map(_kind, segments[1:])))) if len(segments) > 1 else ""
+    shape = f"/{inside}/{_kind(last) if last else ''}{mark}"
+    return f"{host}/{first if _kind(first) == '*' else '#'}{shape}", f"{host}/*{shape}"
 
 
 def _kind(segment: str) -> str:
-    return "#" if any(map(str.isdigit, segment)) else "*"
+    return "#" if _has_digits(segment) else "*"
+
+
+def _made(url: str, found: Set[str]) -> set[str]:
+    """The URLs that have all words of another one and more, or but one word more that is no number.
+
+    >>> sorted(_made("https://a.example/shop/red/", {"https://a.example/shop/red/xl/", "https://a.example/team/news/"}))
+    ['https://a.example/shop/red/xl/']
+    """
+    if not found:
+        return set()
+    own = words(url)
+    before, made = set(own), set[str]()
+    for one in found:
+        after = words(one)
+        more = set(after) - before
+        if (len(after) > len(own) and before.issubset(after)) or (len(more) == 1 and not _has_digits(*more)):
+            made.add(one)
+    return made
 
 
 class _Slices:
-    """Places in a row of bits of what a text says, slice by slice, in the order of `_NEWS`."""
+    """What a page says, part by part."""
 
-    def __init__(self, text: str, named: Set[str]) -> None:
-        self._text, self._named = text[:_LONGEST], named
-        self._read: list[list[Ints]] = []
+    def __init__(self, text: str, own: Set[str], linked: Set[str], made: bool) -> None:
+        middle = text.find("\n", len(text) // 3) + 1 if len(text) > 2 * _SLICE else 0  # pages begin with menus
+        self._rest, self._made = text[middle:] + text[:middle], made
+        self._named = own | linked
+        self._silent = own if made else frozenset[str]()
+        self._read: list[_Slice] = []
 
-    def __iter__(self) -> Iterator[list[Ints]]:
+    def __iter__(self) -> Iterator[_Slice]:
         yield from self._read
-        while self._text:
-            end = self._text.find(" ", _SLICE) + 1 or len(self._text)
-            found, self._text = words(self._text[:end]), self._text[end:]
-            self._read.append(self._spots(found))
+        while self._rest:
+            end = self._rest.find("\n", _SLICE) + 1 or len(self._rest)
+            if end > 2 * _SLICE:
+                end = self._rest.find(" ", _SLICE) + 1 or end
+            part, self._rest = self._rest[:end], self._rest[end:]
+            self._read.append(self._slice(part))
             yield self._read[-1]
 
-    def _spots(self, found: Sequence[str]) -> list[Ints]:
-        hashes = np.fromiter((zlib.crc32(word.encode("utf-8", "replace")) for word in found), np.int64, len(found))
-        digits = np.fromiter(map(_has_digits, found), np.bool_, len(found))
-        named = np.fromiter(map(self._named.__contains__, found), np.bool_, len(found))
-        plain, names = ~digits & ~named, ~digits & named
+    def _slice(self, part: str) -> _Slice:
+        found = words(part.replace("\n", f" {_BREAK} "))
+        count = len(found)
+        breaks = np.fromiter(map(_BREAK.__eq__, found), np.bool_, count)
+        line = np.cumsum(breaks)
+        hashes = np.fromiter(map(zlib.crc32, " ".join(found).encode("utf-8", "replace").split(b" ")), np.int64, count)
+        if breaks.any():
+            stays = ~breaks
+            found, line, hashes = list(compress(found, stays)), line[stays], hashes[stays]
+            count = len(found)
+        named = np.fromiter(map(self._named.__contains__, found), np.bool_, count)
+        letters = np.fromiter(map(str.isalpha, found), np.bool_, count)
+        digits, year = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+        for at in (~letters).nonzero()[0].tolist():
+            digits[at] = _has_digits(found[at])
+            year[at] = len(found[at]) == 4 and found[at][:2] in _CENTURIES
+        plain, names = ~(digits | named), ~digits & named
+        if self._silent:
+            names &= ~np.fromiter(map(self._silent.__contains__, found), np.bool_, count)
+        return self._kinds(hashes, line, plain, names, digits, digits & named, year)
+
+    def _kinds(
+        self, hashes: Ints, line: Ints, plain: Flags, names: Flags, digits: Flags, own_numbers: Flags, year: Flags
+    ) -> _Slice:
         two = _joined(hashes[:-1], hashes[1:])
         three = _joined(two[:-1], hashes[2:])
-        pairs = plain[:-1] & plain[1:]
-        kinds = [hashes[plain], two[pairs], three[pairs[:-1] & pairs[1:]], two[names[:-1] & names[1:]]]
-        if not digits.any():
-            return [*map(_spots, kinds), _NONE, _NONE]
-        year = np.fromiter((len(word) == 4 and word[:2] in _CENTURIES for word in found), np.bool_, len(found))
-        number, other = digits & ~year, ~year & ~(digits & named)
-        numbers = (two[digits[:-1] | digits[1:]], three[number[:-2] & number[1:-1] & number[2:]])
-        rows = other[:-3] & other[1:-2] & other[2:-1] & other[3:]
-        rows &= number[:-3].astype(np.int8) + number[1:-2] + number[2:-1] + number[3:] > 1
-        return [*map(_spots, [*kinds, np.concatenate(numbers), _joined(three[:-1], hashes[3:])[rows]])]
+        pairs, name_pairs = plain[:-1] & plain[1:], names[:-1] & names[1:]
+        four, triples = _joined(three[:-1], hashes[3:]), pairs[:-1] & pairs[1:]
+        told = [(_WORDS, 1, hashes, plain), (_PAIRS, 2, two, pairs), (_TRIPLES, 3, three, triples)]
+        told += [(_TRIPLES, 4, four, triples[:-1] & triples[1:])]
+        told += [(_NAME_PAIRS, 2, two, name_pairs), (_NAME_TRIPLES, 3, three, name_pairs[:-1] & name_pairs[1:])]
+        if digits.any():
+            number, other = digits & ~year, ~(year | own_numbers)
+            told += [(_NUMBERS, 2, two, digits[:-1] | digits[1:])]
+            told += [(_NUMBERS, 3, three, number[:-2] & number[1:-1] & number[2:])]
+            rows = other[:-3] & other[1:-2] & other[2:-1] & other[3:]
+            rows &= number[:-3].astype(np.int8) + number[1:-2] + number[2:-1] + number[3:] > 1
+            told += [(_ROWS, 4, four, rows)]
+        at = [chosen.nonzero()[0] for _, _, _, chosen in told]
+        starts, sizes = np.concatenate(at), [len(places) for places in at]
+        places = np.concatenate([hashed[places] for (_, _, hashed, _), places in zip(told, at, strict=True)])
+        kinds = np.repeat([kind for kind, *_ in told], sizes)
+        first, last = line[starts], line[starts + np.repeat([size - 1 for _, size, *_ in told], sizes)]
+        told_at = kinds * _CELLS + _place(places)
+        if self._made:
+            inside = first == last
+            told_at, first, last = told_at[inside], first[inside], last[inside]
+        return _Slice(told_at, first, last, _long_lines(hashes, line, digits))
 
 
-def _joined(first: Ints, second: Ints) -> Ints:
+def _long_lines(hashes: Ints, line: Ints, digits: Flags) -> Ints:
+    """The places of the lines, -1 for those of few words."""
+    if not len(line):
+        return np.full(1, -1)
+    long = np.bincount(line, ~digits) >= _LINE
+    starts = np.searchsorted(line, np.arange(len(long)))
+    order = np.arange(len(line)) - starts[line] + 1
+    sums = np.zeros(len(long), np.int64)
+    np.add.at(sums, line, (hashes * order) & 0xFFFFFFFFFF)
+    return np.where(long, _place(_joined(sums, np.int64(1))), -1)
+
+
+def _joined(first: Ints, second: Ints | np.int64) -> Ints:
     """Hashes of what follows each other."""
     return (first * 1_000_003 + second) & 0xFFFFFFFFFF
 
 
-def _spots(hashes: Ints) -> Ints:
-    return unique((hashes ^ (hashes >> 16)) % _BITS)
+def _place(hashes: Ints) -> Ints:
+    return (hashes ^ (hashes >> 16)) % _CELLS
 
 
 def _has_digits(word: str) -> bool:

@@ -54,6 +54,13 @@ def folded_lines(parts: Iterable[str], noise: Noise) -> list[str]:
     return found
 
 
+def said(tree: Document, noise: Noise, most: int) -> str:
+    """Return the first `most` characters of the page's text, one line for each piece of it between two tags."""
+    root = visible_root(tree, noise)
+    lines = "\n".join(map(str.strip, root.strings)) if root is not None else ""
+    return (noise.erase(lines) if noise.patterns else lines)[:most]
+
+
 def stretches(tree: Document, noise: Noise = NO_NOISE) -> list[str]:
     """Return the text as it is written, one part for each stretch without a block element or line break."""
     root = visible_root(tree, noise)

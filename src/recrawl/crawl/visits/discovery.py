@@ -30,9 +30,18 @@ _ENDLESS = "endless-spaces"
 _MAX_REFUSED = 200_000
 """Refused URLs kept, so that the external links of a menu are not checked again on every page."""
 _WAITING = 100_000
-"""Pages found on pages without news that are kept until they are visited."""
+"""Pages found on pages without news, or made of their URLs, that are kept until they are visited."""
 _SAMPLE = 50_000
 """Known URLs given to the trap guard at its start; a sample if there are more."""
+
+
+class _Led(NamedTuple):
+    """What led to a page that was not visited yet."""
+
+    behind: int
+    """How many pages without news in a row."""
+    made: bool = False
+    """Whether its URL is made of that of the page that it was found on."""
 
 
 class Fresh(NamedTuple):
@@ -71,7 +80,7 @@ class Discovery:
         self._known = known
         self._tombstones = Tombstones(store.meta)
         self._next = self._first = store.next_id("pages")
-        self._behind: dict[int, int] = {}
+        self._led: dict[int, _Led] = {}
         self._folder_key = lru_cache(maxsize=1024)(addresses.key)
         self._refused: set[int] = set()
         self._cycle = cycle
@@ -113,9 +122,9 @@ class Discovery:
                 if key not in self._refused
             ]
         judged = Judged(set(), 0)
-        if url and (asked or parent in self._behind):
-            behind = self._behind_of(parent, depth)
-            judged = self.endless.judge(url, reading.text, [link for _, _, link in asked], behind)
+        if url and (asked or parent in self._led):
+            led = self._led_to(parent, depth)
+            judged = self.endless.judge(url, reading.said, [link for _, _, link in asked], led.behind, led.made)
         new = 0
         for place, key, link in asked:
             if link in judged.refused:
@@ -124,8 +133,8 @@ class Discovery:
             page, is_new = self.add(link, parent=parent, depth=depth, at=at, batch=batch, key=key)
             pages[place] = page
             new += is_new
-            if is_new and judged.behind:
-                self._note_behind(page, judged.behind)
+            if is_new and (judged.behind or link in judged.made):
+                self._note(page, _Led(judged.behind, link in judged.made))
         if len(unknown):
             pages = pages[pages >= 0]
         linked = pages.astype(np.int32)
@@ -183,26 +192,26 @@ class Discovery:
 
     def moved(self, page: int, target: int) -> None:
         """A new page was found by a redirect of another one: what led to the one leads to the other."""
-        if behind := self._behind.get(page):
-            self._note_behind(target, behind)
+        if led := self._led.get(page):
+            self._note(target, led)
 
     def needs_no_request(self, page: int, url: str) -> bool:
         """Whether a page that was not visited yet is in an endless space, and was found on a page without news there.
 
         Of a page that was found in an earlier run that is not known; all of an endless space count.
         """
-        behind = self._behind.get(page, 0 if page >= self._first else 1)
-        found_on = self._found_on(page) if behind and self.endless.any else None
-        return found_on is not None and self.endless.leads_on(found_on, url, behind)
+        led = self._led.get(page) or _Led(0 if page >= self._first else 1)
+        found_on = self._found_on(page) if (led.behind or led.made) and self.endless.any else None
+        return found_on is not None and self.endless.leads_on(found_on, url, led.behind, led.made)
 
-    def _behind_of(self, page: int, depth: int) -> int:
-        """How many pages without news in a row led to a page; of an earlier run, at least ten more may follow."""
-        return self._behind.pop(page, 0 if page >= self._first else min(depth, LIMIT - 10))
+    def _led_to(self, page: int, depth: int) -> _Led:
+        """What led to a page; to one of an earlier run so many pages without news that ten more may follow at least."""
+        return self._led.pop(page, None) or _Led(0 if page >= self._first else min(depth, LIMIT - 10))
 
-    def _note_behind(self, page: int, behind: int) -> None:
-        self._behind[page] = behind
-        if len(self._behind) > _WAITING:
-            del self._behind[next(iter(self._behind))]
+    def _note(self, page: int, led: _Led) -> None:
+        self._led[page] = led
+        if len(self._led) > _WAITING:
+            del self._led[next(iter(self._led))]
 
     def _found_on(self, page: int) -> str | None:
         """The URL of the page that led to a page, if one did."""

@@ -15,6 +15,7 @@ from recrawl.characters import is_storable, storable
 from recrawl.compare.content.judge import LineChange
 from recrawl.compare.levels import ChangeLevel
 from recrawl.compare.noise.filters import NO_NOISE, Noise
+from recrawl.discover.endless_spaces import MOST_SAID
 from recrawl.discover.urls import UrlRules
 from recrawl.model import Failure
 
@@ -23,6 +24,7 @@ Count = Annotated[int, Meta(ge=0, le=(1 << 53))]
 Line = Annotated[str, Meta(max_length=500)]
 OneUrl = Annotated[str, Meta(max_length=2_000)]
 Words = Annotated[str, Meta(max_length=40_000_000)]
+Said = Annotated[str, Meta(max_length=MOST_SAID)]
 Date = Annotated[float, Meta(ge=-62_135_596_800.0, le=253_402_300_799.0)]
 """Seconds since 1970, of the years 1 to 9999."""
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
@@ -99,6 +101,8 @@ class Reading(NamedTuple):
     published: Date | None = None
     updated: Date | None = None
     text: Words = ""
+    said: Said = ""
+    """The begin of the text, line by line, if it is to be judged whether the page brings news (`EndlessSpaces`)."""
     digest: Annotated[bytes, Meta(max_length=32)] = b""
     changed: bool = True
     divergence: Share | None = None

@@ -42,6 +42,7 @@ from recrawl.crawl.visits.messages import ReaderConfig, Reading, Scan, Task, bou
 from recrawl.crawl.visits.stored_text import StoredText, header, media_type, plain
 from recrawl.discover import requisites
 from recrawl.discover.dates import parse_date
+from recrawl.discover.endless_spaces import MOST_SAID
 from recrawl.discover.links import MAX_LINKS, SKIP_SUFFIXES, LinkReader, PageLinks
 from recrawl.discover.page_headers import header_links
 from recrawl.discover.urls import canonical, key_bytes
@@ -106,6 +107,7 @@ class PageReader:
             published=parse_date(stated.published) if stated.published else None,
             updated=parse_date(stated.updated) if stated.updated else None,
             text=words,
+            said=text.said(tree, noise, MOST_SAID) if self._is_judged(task) else "",
             digest=of,
             urls="\n".join(links.urls),
             keys=self._keys_of(links.urls),
@@ -122,6 +124,10 @@ class PageReader:
             missing=count < MOST_WORDS and says_missing(title, _heading(tree), count),
             shape=shape_of(words, task.url) if count < MOST_WORDS else b"",
         )
+
+    def _is_judged(self, task: Task) -> bool:
+        """Whether what the page says decides whether its URL space is endless: of a first version always."""
+        return not task.stored and (self._config.want_text or task.digest is None)
 
     def _target(self, target: str, url: str) -> str:
         """The canonical URL of where a header sends browsers; empty if that is the page itself."""
@@ -150,6 +156,7 @@ class PageReader:
             encoding=encoding,
             title=title,
             text=words,
+            said=words[:MOST_SAID] if self._is_judged(task) else "",
             digest=of,
             urls="\n".join(links.urls),
             keys=self._keys_of(links.urls),
@@ -201,13 +208,12 @@ class TaskReader:
         first = [task.prior and not reading.failure for task, reading in pairs]
         asked = [(task.url, reading.text, task.at) for task, reading in compress(pairs, first)]
         priors = iter(change_priors(asked))
-        # Of a first version always: what it says decides whether its URL space is endless.
-        keep = [self._config.want_text or (task.digest is None and not task.stored) for task in tasks]
+        kept = self._config.want_text
         return [
             bounded(
                 reading._replace(record=record, prior=next(priors) if new else None, text=reading.text if kept else "")
             )
-            for reading, record, new, kept in zip(readings, records, first, keep, strict=True)
+            for reading, record, new in zip(readings, records, first, strict=True)
         ]
 
     def _parse_and_compare(self, task: Task) -> Reading:
