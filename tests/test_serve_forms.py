@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -16,7 +17,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 from recrawl.serve.service import Service, ServiceConfig
-from recrawl.settings import load
+from recrawl.settings import Seed, load
 from tests.test_serve_dashboard import ARGUMENTS, CHROMIUM
 from tests.world import Repo, Site, page
 
@@ -192,6 +193,120 @@ def test_what_is_stored_is_what_was_given(tab: Page, service: Service, repo: Rep
     least = {"seed": {"depth": "0", "every": "1w", "include": GOOD["include"]}, "alert": {"least": "0", "digest": "1d"}}
     for key, value in least.get(name, {}).items():
         assert value in ever[key], (key, ever[key])
+
+
+INTERVALS = ("6h", "1w", "0", "", "5", QUOTED, "90m", "36500d", "99999999999d", "")
+
+
+@pytest.mark.parametrize("path", ["/pages/{page}", "/sites/{site}"])
+def test_an_interval_is_stored_as_given_and_harms_no_other_rule(
+    tab: Page, service: Service, repo: Repo, path: str
+) -> None:
+    number, of_site = repo.sql("SELECT id, site FROM pages WHERE url LIKE 'http://127%' ORDER BY id DESC")[0]
+    filled = Filled(tab, service, repo, path.format(page=number, site=of_site), "form[action='/interval']")
+    kept = [rules_of(seed) for seed in load(filled.file).seeds]
+    for value in INTERVALS:
+        before = filled.open()["every"]["value"]
+        filled.form.locator("[name=every]").fill(value)
+        with tab.expect_navigation():
+            filled.form.locator("button").click()
+        after = filled.open()["every"]["value"]
+        assert after == value or (after == before and not is_interval(value)), (value, before, after)
+        stored = filled.file.read_bytes()
+        with tab.expect_navigation():
+            filled.form.locator("button").click()
+        assert filled.file.read_bytes() == stored, "an unchanged save changes nothing"
+        assert [rules_of(seed) for seed in load(filled.file).seeds if rules_of(seed)[0] in dict(kept)] == kept
+
+
+def rules_of(seed: Seed) -> tuple[str, Seed]:
+    """A seed's URL, and its rules without the interval."""
+    return seed.url, replace(seed, every="")
+
+
+def is_interval(text: str) -> bool:
+    """Whether a text is an interval that a seed may have."""
+    return text in ("", "6h", "1w", "90m", "36500d")
+
+
+TAGS = ("0", "false", "ä" * 64, "日本 tag", "a/b: c + d-e.f", "  spaces  ")
+NO_TAGS = (QUOTED, "a\u202eb", "  ", "x" * 65)
+
+
+def test_tags_are_stored_as_given_and_go_again(tab: Page, service: Service, repo: Repo) -> None:
+    number = repo.sql("SELECT id FROM pages WHERE url LIKE 'http://127%' ORDER BY id")[0][0]
+    url = f"{service.url.rstrip('/')}/pages/{number}"
+    for name in TAGS:
+        for _ in range(2):  # again changes nothing
+            tab.goto(url)
+            tab.locator("#tag").fill(name)
+            with tab.expect_navigation():
+                tab.locator(".tags form:last-child button").click()
+        assert repo.sql("SELECT name FROM tags") == [(name.strip(),)]
+        tab.goto(url)
+        assert tab.locator(".tags span.tag").count() == 1
+        with tab.expect_navigation():
+            tab.locator(".tags button.plain").click()
+        assert repo.sql("SELECT name FROM tags") == []
+    for name in NO_TAGS:
+        tab.goto(url)
+        tab.locator("#tag").evaluate("it => it.removeAttribute('maxlength')")
+        tab.locator("#tag").fill(name)
+        with tab.expect_navigation():
+            tab.locator(".tags form:last-child button").click()
+        assert "Invalid tag" in tab.inner_text("body")
+        assert repo.sql("SELECT name FROM tags") == []
+
+
+FILTERS = (
+    {"selectors": '#clock\n[data-a="b\'s"]', "patterns": ""},
+    {"selectors": "", "patterns": "0"},
+    {"selectors": "#x", "patterns": " \\d+ \"visitors\" & 'more' \n<b>|\\\\"},
+    {"selectors": "a:not(.b)\np > b", "patterns": "(?i)false"},
+)
+
+
+def test_noise_filters_are_stored_as_given_and_go_again(tab: Page, service: Service, repo: Repo) -> None:
+    filled = Filled(tab, service, repo, "/settings/noise", "form[action='/settings/noise']")
+    site = next(name for name in filled.open()["site"]["choices"] if name)
+    for number, given in enumerate(FILTERS):
+        filled.open()
+        for name, value in {**given, "site": site if number % 2 else ""}.items():
+            filled.fill(name, {"kind": "select" if name == "site" else "lines"}, value)
+        stored = filled.file.read_bytes()
+        with tab.expect_navigation():
+            filled.form.locator("button:not(.main)").click()
+        assert filled.file.read_bytes() == stored, "a preview changes nothing"
+        assert filled.form.evaluate(_STATE)["patterns"]["value"] == given["patterns"]
+        assert filled.save() == {}
+        added = load(filled.file).filters[-1]
+        assert ("\n".join(added.selectors), "\n".join(added.patterns)) == (given["selectors"], given["patterns"])
+        assert added.site == (site if number % 2 else "")
+    assert filled.open()["patterns"]["value"] == ""
+    for left in range(len(FILTERS) - 1, -1, -1):
+        with tab.expect_navigation():
+            tab.locator("form[action='/settings/noise/remove'] button").first.click()
+        assert len(load(filled.file).filters) == left
+
+
+def test_the_lab_shows_what_it_was_given(tab: Page, service: Service, repo: Repo) -> None:
+    filled = Filled(tab, service, repo, "/lab", "form[action='/lab']")
+    stored = filled.file.read_bytes()
+    for budget, wrong in (("0", True), ("", True), (QUOTED, True), ("nan", True), ("1e999", True), ("-1", True)):
+        filled.open()
+        filled.fill("budget", {"kind": "text"}, budget)
+        assert bool(filled.save()) is wrong, budget
+        assert filled.form.evaluate(_STATE)["budget"]["value"] == budget
+    for policies in ([], ["greedy", "shock"]):
+        row = filled.open()["policy"]
+        filled.fill("policy", row, policies)
+        filled.fill("budget", {"kind": "text"}, "1234567, 0.1234567, 1000000000")
+        filled.fill("cycle", {"kind": "text"}, "36h")
+        assert bool(filled.save()) is (not policies)
+    after = filled.open()
+    assert after["budget"]["value"] == "1234567, 0.1234567, 1000000000"
+    assert (after["cycle"]["value"], after["policy"]["value"]) == ("36h", ["greedy", "shock"])
+    assert filled.file.read_bytes() == stored
 
 
 def shown(value: Any) -> Any:

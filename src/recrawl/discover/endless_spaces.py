@@ -309,7 +309,7 @@ class _Slices:
         found = words(part.replace("\n", f" {_BREAK} "))
         count = len(found)
         breaks = np.fromiter(map(_BREAK.__eq__, found), np.bool_, count)
-        line = np.cumsum(breaks)
+        line = np.cumsum(breaks, dtype=np.int64)
         hashes = np.fromiter(map(zlib.crc32, " ".join(found).encode("utf-8", "replace").split(b" ")), np.int64, count)
         if breaks.any():
             stays = ~breaks

@@ -143,6 +143,10 @@ class Form:
         """Return the lines of a field that are not empty."""
         return lines(self.values[name])
 
+    def whole_lines(self, name: str) -> tuple[str, ...]:
+        """Return the lines of a field that are not empty, with the spaces that they begin and end with."""
+        return tuple(line for line in _LINE_BREAKS.split(self.values[name]) if line.strip())
+
 
 def as_field(given: Given, value: str) -> dict[str, Any]:
     """A parameter as a field of a form."""

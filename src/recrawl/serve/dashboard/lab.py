@@ -15,7 +15,7 @@ from recrawl.choose import POLICIES, make_policy
 from recrawl.errors import UsageError
 from recrawl.repository.results.words import count
 from recrawl.serve.dashboard.charts import bar_rows
-from recrawl.serve.dashboard.forms import Form
+from recrawl.serve.dashboard.forms import Form, value_text
 from recrawl.serve.dashboard.render import percent
 from recrawl.serve.dashboard.views import Views
 from recrawl.serve.jobs.job_specs import COMPARISON, comparison
@@ -36,11 +36,11 @@ def lab(views: Views, request: Request) -> Response:
     last = views.jobs.last(COMPARISON)
     if last is not None:
         chosen = last.request["policies"]
-        given = {"budget": ", ".join(f"{value:g}" for value in last.request["budgets"]), "cycle": last.request["cycle"]}
+        given = {"budget": ", ".join(map(value_text, last.request["budgets"])), "cycle": last.request["cycle"]}
     else:
         chosen = list(dict.fromkeys([make_policy(values["policy"]).name, "round-robin", _UPPER_BOUND]))
         chosen = [name for name in chosen if name in _names()]
-        given = {"budget": f"{values['budget']:g}, {values['budget'] * 2:g}", "cycle": "1d"}
+        given = {"budget": f"{value_text(values['budget'])}, {value_text(values['budget'] * 2)}", "cycle": "1d"}
     return _show(views, request, Form(given, ("budget", "cycle")), chosen, last)
 
 

@@ -29,7 +29,7 @@ def noise(views: Views, request: Request) -> Response:
 def add(views: Views, request: Request, given: FormData) -> Response:
     """Preview a filter, or add it."""
     form = Form(given, _FIELDS)
-    selectors, patterns = form.lines("selectors"), form.lines("patterns")
+    selectors, patterns = form.lines("selectors"), form.whole_lines("patterns")
     if not selectors and not patterns:
         form.errors["selectors"] = "give at least one selector or pattern"
     for name, part in (("selectors", {"selectors": selectors}), ("patterns", {"patterns": patterns})):
