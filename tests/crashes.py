@@ -227,7 +227,8 @@ def _judge_archive(folder: Path) -> None:
     assert max(ids.values(), default=1) == 1, "a record is there twice"
     versions = ask(folder, "SELECT count(*) FROM versions")[0][0]
     same = "SELECT count(*) FROM visits v WHERE outcome = 0 AND id NOT IN (SELECT min(id) FROM visits GROUP BY version)"
-    assert kinds["response 200"] == versions
+    away = "SELECT count(*) FROM visits WHERE (outcome = 3 OR failure IN ('moved', 'not-found')) AND status = 200"
+    assert kinds["response 200"] == versions + ask(folder, away)[0][0]
     assert kinds["request"] == sum(number for kind, number in kinds.items() if "response" in kind)
     own = ask(folder, "SELECT count(*) FROM requisite_versions WHERE record = id")[0][0]
     assert kinds["requisite response 200"] == own
@@ -287,7 +288,9 @@ def _judge_requisites(open_one: Storage) -> None:
 
 def _judge_index(open_one: Storage) -> None:
     """What is searchable is what the store holds: these pages, with their newest titles and texts."""
-    live = f"state IN ({State.LIVE:d}, {State.MISSING:d}) AND version >= 0"
+    live = (
+        f"state IN ({State.LIVE:d}, {State.MISSING:d}) AND version >= 0 AND p.payload IS NOT NULL"  # not after an end
+    )
     sql = f"""SELECT p.id, p.url, v.title FROM pages p JOIN versions v ON v.id =
               (SELECT max(id) FROM versions WHERE page = p.id AND changed) WHERE {live}"""
     rows = connection(open_one.store).execute(sql).fetchall()

@@ -43,7 +43,7 @@ from urllib.parse import urljoin
 from msgspec import Struct
 
 from recrawl.columns import DAY, Ints
-from recrawl.compare.digest import of_payload
+from recrawl.compare.digest import of_payload, of_text
 from recrawl.compare.validators import learn, usable
 from recrawl.crawl.visits.shared_text import SharedTexts
 from recrawl.discover.urls import canonical, origin
@@ -1588,7 +1588,8 @@ class VisitMachine:
         if reading.failure:
             self._finish(visit, VisitFailed(Failure(reading.failure), reading.detail, answer))
             return
-        if self._is_shared(visit, reading.digest, reading.title):
+        # Pages that send browsers on have little text or none: they are alike if they send them to one place.
+        if self._is_shared(visit, of_text(reading.moved) if reading.moved else reading.digest, reading.title):
             detail = f"'{reading.title}', as on other pages of the site"
             self._finish(visit, VisitFailed(Failure.SHARED_TEXT, detail, answer))
             return
