@@ -343,7 +343,7 @@ def test_a_search_asks_every_shard_and_says_which_did_not_answer(crawled: Crawle
             assert some.err == "not all pages were searched: shard 1 did not answer\n"
             with socket.create_server(("127.0.0.1", 0)) as silent:
                 cluster.set_fact(address_name(1), f"http://127.0.0.1:{silent.getsockname()[1]}/search")
-                late = search_shards(layout, {"query": "otter"}, range(2), limit=9, seconds=5.0)
+                late = search_shards(layout, {"query": "otter"}, range(2), limit=9, seconds=20.0)
                 assert ([hit.url for hit in late], late.unanswered) == ([left.url("/1")], (1,))
             with SearchServer(cluster, 1, base / "work1") as server:
                 for word in ("walrus", "otter", "root", "seal", "nothing"):

@@ -149,7 +149,7 @@ def test_ports_where_nobody_answers(server: Misbehaving) -> None:
 
 
 def test_it_stops_at_once_whatever_is_under_way() -> None:
-    with Misbehaving(pace=60.0) as server:
+    with Misbehaving(pace=3600.0) as server:
         sockets = [connect(server) for _ in range(5)]
         for sock, name in zip(
             sockets, ("never-answers", "slow-body", "body-endless", "stalls-in-body", "ok"), strict=True
@@ -158,6 +158,6 @@ def test_it_stops_at_once_whatever_is_under_way() -> None:
         for sock in sockets[1:]:
             assert sock.recv(10)
         before = time.monotonic()
-    assert time.monotonic() - before < 20.0  # they would wait for ever
+    assert time.monotonic() - before < 600.0  # they would wait for hours
     for sock in sockets:
         sock.close()
