@@ -2,7 +2,7 @@
 
 Each distinct body of the histories is parsed by both, and the digests of the visible texts are compared; a body that
 differs is listed. The package selectolax, which recrawl does not need, must be installed. Files are taken in the order
-of their sizes; `--first N` leaves out the N smallest, so that a run can be continued. The exit code is 1 if one differs.
+of their sizes; `--first N` leaves out the N smallest, so that a run can be continued. Exit code 1: a text differs.
 """
 
 from __future__ import annotations
