@@ -1,13 +1,15 @@
 """How well content is told from frame on labelled changes, the weights for it, and what it costs.
 
     python -m benchmarks.content evaluate ARCHIVE... --labels changes.tsv   noise hidden, news lost, yardsticks
+        [--keep FOLDER]
     python -m benchmarks.content live ARCHIVE... --labels changes.tsv       the same with what a live crawl knows
         [--periods 1 7 30]
     python -m benchmarks.content fit ARCHIVE... --labels changes.tsv        the weights of compare/content/judge.py
     python -m benchmarks.content cost ARCHIVE...                            CPU and bytes a page
 
 `evaluate` judges every site by weights that were fitted on other sites: eight folds by site, three times. Changes
-labelled border count neither way. trafilatura and readability-lxml are not dependencies: `pip install trafilatura
+labelled border count neither way. With `--keep`, what was read of each archive is kept, and a run that was cut goes on
+with the next one. trafilatura and readability-lxml are not dependencies: `pip install trafilatura
 readability-lxml lxml_html_clean` for their rows.
 """
 
@@ -16,6 +18,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +29,7 @@ from benchmarks.content_labels import YARDSTICKS, Sample, collect
 from benchmarks.content_live import PERIODS, collect_live
 from benchmarks.report import Table
 from recrawl.columns import Flags, Floats
-from recrawl.compare.content.judge import CHANGE_WEIGHTS, LINE_WEIGHTS
+from recrawl.compare.content.judge import CHANGE_WEIGHTS, FEATURES, LINE_WEIGHTS
 
 REPETITIONS = 3
 BIN_EDGES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
@@ -52,6 +55,7 @@ def evaluate(samples: Sequence[Sample]) -> list[Table]:
     content, meaning = (np.array(columns) for columns in zip(*runs, strict=True))
     shown: dict[str, Floats | None] = {
         "content, weights fitted on other sites": content.mean(axis=0),
+        "the same without the other pages of the site": without_census(samples),
         "content, shipped weights": np.array([is_content(sample, LINE_WEIGHTS) for sample in samples], float),
     }
     for name in YARDSTICKS:
@@ -68,6 +72,15 @@ def evaluate(samples: Sequence[Sample]) -> list[Table]:
         significance_table("weights fitted on other sites", meaning, news, noise),
         significance_table("shipped weights", shipped, news, noise),
     ]
+
+
+def without_census(samples: Sequence[Sample]) -> Floats:
+    """The verdicts if nothing is known of other pages, by weights fitted so on other sites."""
+    known = np.array([name in ("bias", "framed") for name in FEATURES], float)
+    alone = [replace(sample, features=sample.features * known) for sample in samples]
+    runs = [cross_validated(alone, seed)[0] for seed in range(REPETITIONS)]
+    found: Floats = np.mean(runs, axis=0)
+    return found
 
 
 def evaluate_live(paths: Sequence[Path], labels: Path, periods: Sequence[int]) -> Table:
@@ -134,6 +147,7 @@ def main() -> None:
     parser.add_argument(
         "--periods", type=int, nargs="+", default=PERIODS, metavar="DAYS", help="from visit to visit, for `live`"
     )
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep what was read of each archive, to go on")
     chosen = parser.parse_args()
     if chosen.what == "cost":
         for table in cost(chosen.archives):
@@ -144,7 +158,7 @@ def main() -> None:
     if chosen.what == "live":
         evaluate_live(chosen.archives, chosen.labels, chosen.periods).show()
         return
-    samples = collect(chosen.archives, chosen.labels)
+    samples = collect(chosen.archives, chosen.labels, chosen.keep)
     if chosen.what == "fit":
         print_weights(samples)
         return

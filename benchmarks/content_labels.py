@@ -6,6 +6,7 @@ Every change is judged by what the archive held up to `after`, as `recrawl lab l
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -181,12 +182,21 @@ def labelled_rows(paths: Sequence[Path], labels: Path) -> tuple[dict[str, Path],
     return files, rows
 
 
-def collect(paths: Sequence[Path], labels: Path) -> list[Sample]:
-    """All labelled changes, archive by archive."""
+def collect(paths: Sequence[Path], labels: Path, kept: Path | None = None) -> list[Sample]:
+    """All labelled changes, archive by archive, small ones first; what is kept is not read again."""
     files, rows = labelled_rows(paths, labels)
+    groups = [(name, list(group)) for name, group in groupby(rows, itemgetter("archive"))]
     samples: list[Sample] = []
-    for name, group in groupby(rows, itemgetter("archive")):
-        samples.extend(_samples(Archive.open([files[name]]), list(group)))
+    for name, group in sorted(groups, key=lambda one: files[one[0]].stat().st_size):
+        file = kept / f"{name}.samples" if kept is not None else None
+        if file is not None and file.exists():
+            samples.extend(pickle.loads(file.read_bytes()))
+            continue
+        found = list(_samples(Archive.open([files[name]]), group))
+        samples.extend(found)
+        if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(pickle.dumps(found))
     return samples
 
 

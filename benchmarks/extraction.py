@@ -3,6 +3,7 @@
     python -m benchmarks.extraction report PAGES.parquet [--peers]
     python -m benchmarks.extraction markdown PAGES.parquet [--peers]
     python -m benchmarks.extraction dates PAGES.parquet [--peers]
+    python -m benchmarks.extraction lines PAGES.parquet
     python -m benchmarks.extraction fit PAGES.parquet
 
 `report` fits on four fifths of the pages and judges the last one, five times over; sites are kept together, so that no
@@ -11,7 +12,8 @@ pages), and the CPU time of a page. `fit` fits on all pages and writes `compare/
 
 `markdown` counts what the content tree of the pages has, and what a reader of the Markdown that is made of it shows,
 HTML enabled: headings, code, links and so on, and elements that the Markdown brings in. `dates` compares dates of
-publication with those of the column `published`.
+publication with those of the column `published`. `lines` counts the pages of which a visit reads other lines than their
+tree shows, and prints the CPU time of both.
 
 The file has the columns id, url, type, html and content. Both need lightgbm and rapidfuzz, `--peers` trafilatura,
 resiliparse, lxml_html_clean, html2text and htmldate: install them into an environment of their own.
@@ -28,7 +30,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from importlib import import_module
-from itertools import groupby
+from itertools import accumulate, groupby
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -39,13 +41,16 @@ import turbohtml
 from markdown_it import MarkdownIt
 
 from recrawl.columns import Floats
+from recrawl.compare.content.lines import Line, lines
+from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.encoding import decode
 from recrawl.compare.tree import main_content
 from recrawl.compare.tree.blocks import BlockKind, ContainerKind, ContentBlock, ContentTree
+from recrawl.compare.tree.builder import html_tree
 from recrawl.compare.tree.documents import parse_html, read_html
 from recrawl.compare.tree.fields import fields
 from recrawl.compare.tree.main_content import block_features, judged_blocks, main_blocks
-from recrawl.compare.tree.renderers import markdown, plain_text
+from recrawl.compare.tree.renderers import markdown, plain_text, text_lines
 from recrawl.lab.extraction import extract
 
 FOLDS = 5
@@ -294,10 +299,33 @@ def report_dates(rows: list[dict[str, Any]], with_peers: bool) -> None:
         print(name, *(f"{kind}\t{told_counts[kind]}" for kind in ("right", "wrong", "none")), sep="\t")
 
 
+def report_lines(rows: list[dict[str, Any]], _: bool) -> None:
+    """Print how many pages have other letters or line ends in a visit than in their tree, and what each costs."""
+    wrong, seconds = Counter[str](), Counter[str]()
+    for row in rows:
+        text = decode(row["html"]).text
+        started = time.process_time()
+        page = parse(text)
+        seconds["parsed"] += time.process_time() - started
+        started = time.process_time()
+        visited = [line.text.replace(" ", "") for line in lines(page)]
+        seconds["lines of a visit"] += time.process_time() - started
+        page = parse(text)
+        started = time.process_time()
+        shown = [part for line in text_lines(html_tree(page, row["url"] or "")) for part in line.parts]
+        of_tree = [line.text.replace(" ", "") for line in map(Line.of, shown) if line.text]
+        seconds["lines of the tree"] += time.process_time() - started
+        wrong["letters"] += "".join(visited) != "".join(of_tree)
+        wrong["line ends"] += not set(accumulate(map(len, of_tree))) <= set(accumulate(map(len, visited)))
+    print(len(rows), "pages,", *(f"{wrong[name]} with other {name}" for name in ("letters", "line ends")))
+    for name, spent in seconds.items():
+        print(f"{name}\t{1000 * spent / len(rows):.2f} ms a page")
+
+
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.extraction", description=__doc__)
-    parser.add_argument("task", choices=("report", "markdown", "dates", "fit"))
+    parser.add_argument("task", choices=("report", "markdown", "dates", "lines", "fit"))
     parser.add_argument("pages", type=Path)
     parser.add_argument("--peers", action="store_true")
     options = parser.parse_args()
@@ -307,7 +335,8 @@ def main() -> None:
         MODEL.write_text(json.dumps(told, separators=(",", ":")))
         print(f"{len(told['roots'])} trees, {len(told['features'])} nodes")
     else:
-        {"report": report, "markdown": report_markdown, "dates": report_dates}[options.task](rows, options.peers)
+        reports = {"report": report, "markdown": report_markdown, "dates": report_dates, "lines": report_lines}
+        reports[options.task](rows, options.peers)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 from collections.abc import Sequence
 from datetime import date
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from recrawl.compare.content.lines import Line, lines
+from recrawl.compare.parsing.document import parse
+from recrawl.compare.parsing.encoding import decode
 from recrawl.compare.tree.blocks import (
     CODE,
     EMPHASIS,
@@ -32,7 +37,8 @@ from recrawl.compare.tree.blocks import (
 )
 from recrawl.compare.tree.builder import html_tree
 from recrawl.compare.tree.chunks import chunks_of
-from recrawl.compare.tree.renderers import markdown, plain_text
+from recrawl.compare.tree.documents import parse_html
+from recrawl.compare.tree.renderers import markdown, plain_text, text_lines
 from recrawl.lab.extraction import extract
 from recrawl.words import count_words
 from tests.world import command
@@ -350,6 +356,56 @@ def test_an_item_after_text_of_its_list_begins_a_list() -> None:
     """A list that begins with 7 does not interrupt a paragraph."""
     tokens = rendered(markdown(blocks_of("<ol start=7>before<li>seven<li>eight</ol>")))
     assert sum(token.type == "list_item_open" for token in tokens) == 2
+
+
+def test_a_line_end_of_the_source_is_a_space() -> None:
+    assert [block.text for block in blocks_of("<p><a href=/a>one</a>\n<a href=/b>two</a>\n<br>\nthree")] == [
+        "one two\nthree"
+    ]
+
+
+DATA = Path(__file__).parents[2] / "shared" / "data" / "extraction" / "pages.parquet"
+MARKUP = (
+    "<pre>a  b\nc", "<b>", "</p>", "<br>", "<table><tr><td>x", "<noscript>n</noscript>", "<textarea>t\nu</textarea>",
+    "<iframe>x</iframe>", "<svg><text>y", "{{ x }}", "<ul><li>q", "<button>z", "<select><option>o", "<h2>h", "<nav>",
+    "</div>", "<img alt=i>", "<template>t", "<math><mi>m", "<xmp><b>x</xmp>", "<details><summary>s", "&lt;p&gt;",
+    "\u3000", "<ruby>a<rt>b", "<b class=menu>m</b>",
+)  # fmt: skip
+
+
+def cut(texts: Sequence[str]) -> tuple[str, set[int]]:
+    """Letters without spaces, and after how many of them a line ends."""
+    sizes = [len(text.replace(" ", "")) for text in texts]
+    return "".join(texts).replace(" ", ""), set(accumulate(sizes))
+
+
+def assert_the_same_lines(page: str) -> None:
+    """What a visit reads of a page is what its tree shows; a visit also cuts lines where the frame begins."""
+    visited = [line.text for line in lines(parse(page))]
+    shown = [line.text for one in text_lines(parse_html(page).tree) for line in map(Line.of, one.parts)]
+    (letters, ends), (tree_letters, tree_ends) = cut(visited), cut([text for text in shown if text])
+    assert letters == tree_letters
+    assert tree_ends <= ends
+
+
+@given(st.lists(st.sampled_from((*MARKUP, "one ", "two\n", " three")), max_size=40))
+@example(["<svg><text>y", "<noscript>n</noscript>", "<template>t", "one "])
+def test_a_visit_reads_the_lines_of_the_tree(parts: list[str]) -> None:
+    assert_the_same_lines("".join(parts))
+
+
+@pytest.mark.skipif(not DATA.is_file(), reason="shared/data is not here")
+def test_a_visit_reads_the_lines_of_the_tree_of_real_pages() -> None:
+    rng = random.Random(1)
+    for html in pq.read_table(DATA, columns=["html"])["html"].to_pylist()[::10]:
+        page = re.sub("<input", "<i", decode(html).text)  # a button that sends a form ends a line, and has no text
+        assert_the_same_lines(page)
+        place = rng.randrange(max(1, len(page) - 40_000))
+        page = page[place : place + 40_000]
+        for _ in range(8):
+            at = rng.randrange(len(page) + 1)
+            page = page[:at] + rng.choice(MARKUP) + page[at:]
+        assert_the_same_lines(page)
 
 
 def test_code_keeps_the_spaces_at_the_ends_of_its_lines() -> None:

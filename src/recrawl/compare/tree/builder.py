@@ -172,7 +172,7 @@ class _Builder:
                 inside = opened[-1].inside
             elif isinstance(node, Text):
                 if (text := node.data) and (self._spans or not text.isspace()):
-                    self._spans.append(Span(text, self._style, self._link))
+                    self._spans.append(Span(text if text != "\n" else " ", self._style, self._link))  # "\n" is a `<br>`
             elif isinstance(node, Element) and (tag := node.tag) not in skipped:
                 if tag in _OTHER:
                     self._other(node, tag)
@@ -368,6 +368,7 @@ def _paragraphs(spans: list[Span]) -> Iterator[list[Span]]:
         if not text:
             continue
         if breaks == 1 and part:
+            part[-1] = part[-1] if part[-1].image else part[-1]._replace(text=part[-1].text.rstrip(" "))
             part.append(Span("\n"))
         breaks = 0
         space = text.endswith(" ")
@@ -408,7 +409,7 @@ def _verbatim(node: Element, end: str = "\n") -> str:
                 pieces.append(end)
             elif inner.tag in INLINE:
                 waiting += list(inner)[::-1]
-            elif inner.tag not in _SKIPPED:
+            elif inner.tag not in _SKIPPED or inner.tag == "template":  # only drawings still have any
                 waiting += [None, *list(inner)[::-1], None]
     return "".join(pieces)
 
