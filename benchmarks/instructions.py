@@ -4,7 +4,7 @@ FOLDER is a checkout of the other version. Both run the same commands under valg
 which counts the instructions of all processes: unlike times, the counts do not depend on what else the machine does.
 A process that is killed is not counted, so reader processes, which a crawl kills at its end, end by themselves here.
 The cost of a page is the difference between a run with many pages and one with few: the start of the program is left
-out.
+out. Refreshes are those of the default policy, which users run.
 """
 
 from __future__ import annotations
@@ -76,8 +76,7 @@ def visits(tree: Path, scratch: Path, command: str, *, validators: bool = True) 
             recrawl(tree, folder, "add", web.url(), "--allow-private", "--delay", "0")
             counts.append(recrawl(tree, folder, "crawl", counted=command == "crawl"))
             if command == "refresh":
-                budget = ("--budget", str(pages + 1), "--policy", "round-robin")
-                counts[-1] = recrawl(tree, folder, "cycle", *budget, counted=True)
+                counts[-1] = recrawl(tree, folder, "cycle", "--budget", str(pages + 1), counted=True)
             assert len(web.asked()) == (pages + 1) * (1 + (command == "refresh")), web.asked()
     return (counts[1] - counts[0]) / (MANY - FEW)
 
