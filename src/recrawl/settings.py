@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
@@ -25,6 +25,7 @@ from recrawl.fetch.access import AccessRule
 from recrawl.learn.value import COSTS, kind_of
 from recrawl.model import ORDERS, RequisiteLevel
 from recrawl.parameters import RENDER, REQUISITES, SCREENSHOTS
+from recrawl.retention import keep_rule
 from recrawl.times import duration, quiet_hours, weekday_numbers
 
 if TYPE_CHECKING:
@@ -126,6 +127,18 @@ SETTINGS: tuple[Setting, ...] = (
         choices=("warc.gz", "warc.zst"),
     ),
     Setting("warc_megabytes", 1000, "Size in MB at which a new archive file begins.", least=1),
+    Setting(
+        "keep",
+        "all",
+        "Versions that `thin` keeps of a page: all, or as in last=3, daily=7, weekly=4, monthly=12, yearly=10.",
+    ),
+    Setting("keep_frame", "all", "The same for versions in which only the frame of the site changed."),
+    Setting("keep_screenshots", "all", "The same for screenshots."),
+    Setting(
+        "disk",
+        "0",
+        "Most bytes that the repository takes, as 50GB: it is thinned out before, and crawling ends; 0 is no limit.",
+    ),
     Setting("policy", "shock", "Policy of `cycle` and `run`; see `recrawl policies`, or module:Class(param=value)."),
     Setting("budget", 0.1, "Visits per cycle: under 1 a share of the pages, else a number.", least=1e-9),
     Setting("every", "24h", "Time from one cycle's start to the next in `run` and `serve`: 30m, 6h, 1d."),
@@ -270,6 +283,18 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
+class Keep:
+    """What `thin` keeps of the pages of a site or with a tag, instead of what the settings of the same names say."""
+
+    site: str = ""
+    tag: str = ""
+    keep: str = ""
+    """Empty where the setting holds."""
+    keep_frame: str = ""
+    keep_screenshots: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """A repository's settings."""
 
@@ -280,6 +305,7 @@ class Settings:
     shares: tuple[Share, ...] = ()
     sinks: tuple[SinkRule, ...] = ()
     access: tuple[AccessRule, ...] = ()
+    keeps: tuple[Keep, ...] = ()
 
     def __getitem__(self, name: str) -> Any:
         return self.values.get(name, _TABLE[name].default)
@@ -292,6 +318,7 @@ _PARTS: dict[str, type[Any]] = {
     "share": Share,
     "sink": SinkRule,
     "access": AccessRule,
+    "keep": Keep,
 }
 """The kind of the rows of each part but [settings]."""
 
@@ -356,14 +383,15 @@ def _check_meaning(name: str, value: Any) -> None:
         from recrawl.choose.budget.fair import site_share  # lazy: loads the change rates
 
         site_share(value)
-    if name == "quiet_hours":
-        quiet_hours(value)
-    if name == "weekdays":
-        weekday_numbers(value)
-    if name == "importance":
-        kind_of(value)
-    if name in ("bytes", "requisite_bytes", "screenshot_bytes"):
-        size(value)
+    readers: dict[str, Callable[[Any], object]] = {
+        "quiet_hours": quiet_hours,
+        "weekdays": weekday_numbers,
+        "importance": kind_of,
+        **dict.fromkeys(("bytes", "requisite_bytes", "screenshot_bytes", "disk"), size),
+        **dict.fromkeys(("keep", "keep_frame", "keep_screenshots"), keep_rule),
+    }
+    if name in readers:
+        readers[name](value)
     if name == "change" and not value.startswith(FILE_PREFIXES):
         parse_level(value)
     if name == "fetcher" and value not in (known := ["http", *(plugins.names("fetchers") if value != "http" else ())]):

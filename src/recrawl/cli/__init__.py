@@ -10,7 +10,7 @@ read.py      list what is stored: status, usage, sites, pages, changes, log, sho
 explain.py   explain and estimate: why, anchor, noise, policies, plugins
 exchange.py  other systems: import, export, chunks, sink
 maintain.py  verify, repair, move; completion
-erase.py     take pages out, with all traces of them
+erase.py     take pages out, with all traces of them; thin out old versions
 cluster.py   `recrawl cluster`: start, join, status, stop, move, drain
 lab/         `recrawl lab`: run, compare, predict, reproduce, synth, serve
 declared.py  options and arguments of commands, from the declarations in `recrawl.parameters`
@@ -76,6 +76,7 @@ VERBS: dict[str, str] = {
     "sink": "Deliver every change to another system.",
     "check": "Verify database, archive and index.",
     "erase": "Erase pages, sites or old versions with all traces.",
+    "thin": "Thin out old versions by rules.",
     "move": "Move the facts to PostgreSQL or back.",
     "demo": "Crawl and refresh a small generated web.",
     "completion": "Print a script for shell completion.",
@@ -89,7 +90,7 @@ MORE = {
     "Why and when": ("why", "anchor", "noise", "policies"),
     "Settings": ("config", "access", "plugins", "completion"),
     "Other systems": ("import", "export", "chunks", "sink", "mcp"),
-    "Maintenance": ("usage", "check", "erase", "move", "cluster"),
+    "Maintenance": ("usage", "check", "erase", "thin", "move", "cluster"),
     "Try and compare": ("demo", "lab"),
 }
 """The commands that are not used daily, by what they are for."""
@@ -104,7 +105,7 @@ _OF_MODULE = {
     "explain": ("why", "anchor", "noise", "policies", "plugins"),
     "exchange": ("import", "export", "chunks", "sink"),
     "maintain": ("check", "move", "completion"),
-    "erase": ("erase",),
+    "erase": ("erase", "thin"),
     "cluster": ("cluster",),
     "lab": ("lab",),
 }

@@ -1,4 +1,4 @@
-"""`recrawl erase`: take pages, sites or old versions out, with all traces of them."""
+"""`recrawl erase` takes pages, sites or old versions out, with all traces; `recrawl thin` old versions, by rules."""
 
 from __future__ import annotations
 
@@ -128,3 +128,36 @@ def _print(found: Erasure) -> None:
     for file in found.left:
         note(f"not managed by recrawl, look yourself: {file}")
     note("backups, exports and copies elsewhere are not known here: clean them yourself")
+
+
+@example("Example: recrawl thin --dry-run")
+def thin(
+    ctx: typer.Context,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and change nothing.")] = False,
+    wait: Wait = False,
+    json: AsJson = False,
+) -> None:
+    """Thin out old versions and screenshots, by the settings keep, keep_frame and keep_screenshots.
+
+    Their records leave the archive; that they were recorded, when, and how much had changed stays, so that changes,
+    estimates and the choices of policies are as before. The newest version of a page always stays, and so does all that
+    has the tag hold. By default, nothing is thinned out.
+    """
+    from recrawl.cli.terminal.progress import detailed  # lazy: the help does without
+
+    with repository(ctx) as repo, detailed(quiet=json or dry_run) as bar:
+        task = bar.add_task("thinning out", total=None, detail="")
+        found = repo.thin(
+            dry_run=dry_run,
+            wait=wait,
+            progress=lambda what, part, whole: bar.update(task, detail=f"{what}: {part:,} of {whole:,}"),
+        )
+        nothing = all(repo.settings[name] == "all" for name in ("keep", "keep_frame", "keep_screenshots"))
+        nothing = nothing and not repo.settings.keeps
+    if json:
+        as_json(found.as_dict())
+        return
+    what = f"{count(found.versions, 'version')} and {count(found.screenshots, 'screenshot')}"
+    say(f"{'would thin' if dry_run else 'thinned'} out {what} of {count(found.pages, 'page')}, {size(found.bytes)}")
+    if nothing:
+        note("the settings keep all: 'recrawl config keep last=3,daily=7,weekly=4,monthly=12' for instance keeps less")

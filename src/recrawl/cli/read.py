@@ -150,10 +150,11 @@ def usage(
         return
     grown = "" if used.month is None else f", {size(used.month)} of it from the last 30 days"
     say(f"{size(used.bytes)}{grown}")
-    if used.full is not None:
-        say(f"{size(used.free)} free on this disk: full on {stamp(used.full.timestamp())[:10]} if it goes on like this")
-    else:
-        say(f"{size(used.free)} free on this disk")
+    room = f"{size(used.free)} free on this disk"
+    if used.limit is not None:
+        room = f"{size(used.limit)} are its limit; {room}"
+    full = "" if used.full is None else stamp(used.full.timestamp())[:10]
+    say(f"{room}: full on {full} if it goes on like this" if full else room)
     if used.remote:
         note("finished archive files are in the object store: on this disk there is a cache of them alone")
     say()

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import bisect
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -91,10 +91,13 @@ class ArchiveCut:
 class ArchiveCutter:
     """Applies a cut to one file after the other."""
 
-    def __init__(self, folder: Path, cut: ArchiveCut) -> None:
+    def __init__(self, folder: Path, cut: ArchiveCut, gone: Iterable[str] = ()) -> None:
+        """`gone` are ids of records that went before."""
         self._folder = folder
         self._cut = cut
         self._paths = cut.paths()
+        self._gone = {f"<urn:uuid:{identity}>" for identity in gone}
+        """Ids of the records that went; those of revisits come after them."""
 
     def rewrite(self, file: int, name: str, length: int, mark: str) -> FilePlaces | None:
         """Write a file without what goes from it; None if nothing does. `mark` makes its name another one."""
@@ -141,8 +144,10 @@ class ArchiveCutter:
                 changed = b""
             elif heir := cut.heirs.get((file, start)):
                 changed = _inherited(record, heir)
+                self._gone.add(warc.fields_of(record)["WARC-Record-ID"])
             elif gone.covers(start):
                 changed = b""
+                self._gone.add(warc.fields_of(record)["WARC-Record-ID"])
             elif not kept.covers(start):
                 changed = self._free(record, partners)
                 if record.startswith(b"WARC/1.1\r\nWARC-Type: warcinfo"):
@@ -163,11 +168,11 @@ class ArchiveCutter:
             horizon = _EVER if cut.erased(url) else cut.horizons.get(url, 0.0)
             if horizon and moment(fields["WARC-Date"], 0.0) < horizon:
                 partners.add(identity)
+                self._gone.add(identity)
                 return b""
         if fields.get("WARC-Concurrent-To", "-") in partners:
             return b""
-        original = fields.get("WARC-Refers-To-Target-URI", "")
-        if kind == "revisit" and self._repeats_gone(original, fields):
+        if kind == "revisit" and fields.get("WARC-Refers-To", "") in self._gone:
             heir = cut.originals.get(fields.get("WARC-Payload-Digest", ""))
             if heir is None:
                 return b""
@@ -182,16 +187,6 @@ class ArchiveCutter:
             partners.add(identity)
             return b""
         return None
-
-    def _repeats_gone(self, original: str, fields: Mapping[str, str]) -> bool:
-        """Whether the response that a revisit repeats goes."""
-        cut = self._cut
-        if cut.erased(original):
-            return True
-        if fields.get("WARC-Payload-Digest", "") in cut.originals:
-            return original in cut.horizons
-        horizon = cut.horizons.get(original, 0.0)
-        return bool(horizon) and moment(fields["WARC-Refers-To-Date"], 0.0) < horizon
 
     def _mentions(self, url: str, record: bytes) -> bool:
         """Whether an erased address stands in an answer; in robots.txt also its path."""
@@ -222,9 +217,19 @@ def new_name(name: str, mark: str) -> str:
     """
     stem, dot, suffix = name.partition(".")
     *parts, number = stem.split("-")
-    if parts[-1][:1] == "e" and parts[-1][1:].isdigit():
+    if generation(name):
         parts.pop()
     return f"{'-'.join([*parts, mark, number])}{dot}{suffix}"
+
+
+def generation(name: str) -> int:
+    """How often a file was written anew, counted over all files.
+
+    >>> generation("recrawl-20260101000000-e3-00012.warc.gz"), generation("recrawl-20260101000000-00012.warc.gz")
+    (3, 0)
+    """
+    mark = name.partition(".")[0].split("-")[-2]
+    return int(mark[1:]) if mark[:1] == "e" and mark[1:].isdigit() else 0
 
 
 def _renamed(record: bytes, name: str) -> dict[str, str | None]:

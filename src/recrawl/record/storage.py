@@ -297,6 +297,8 @@ class Storage:
     def _lost(self, version: VersionRow, problem: str) -> str:
         """What is wrong with the record of a version, in a sentence."""
         url = self.store.pages.get(version.page).url
+        if not version.length and version.start < 0:
+            return f"the body of {url} of {warc_date(version.at)} was thinned out"
         if not version.length:
             return f"the body of {url} of {warc_date(version.at)} is lost: 'recrawl check' found its record damaged"
         name = self.archive.names.get(version.warc, f"file {version.warc}")

@@ -19,6 +19,8 @@ status.py      totals and sites
 exchange.py    import
 checking.py    database, archive and index verified against each other, and repaired
 erasing.py     pages, sites and old versions taken out with all traces
+thinning.py    records of old versions taken out by rules
+room.py        a limit of the size: thin out before it, end at it
 erased_check.py  every file read to prove that nothing is left of them
 truth.py       versions, changes and search verified against the WARC records alone
 outgoing.py    POST requests to webhooks and hubs, under the address rules

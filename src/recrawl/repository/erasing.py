@@ -28,11 +28,11 @@ from recrawl.durable_files import sync_folder
 from recrawl.errors import NotKnown, UsageError
 from recrawl.patterns import compiled
 from recrawl.record import warc
-from recrawl.record.archive_rewriting import ArchiveCut, ArchiveCutter, Heir
+from recrawl.record.archive_rewriting import ArchiveCut, ArchiveCutter, FilePlaces, Heir, generation
 from recrawl.record.rows import CycleRow, OutboxRow, OutboxState
 from recrawl.record.storage import Storage
-from recrawl.record.store.location import shards_of
-from recrawl.record.store.sql.tables.erasing import PLACED, RowsToErase, erased_url, is_erased, removal
+from recrawl.record.store.location import shards_of, store_url
+from recrawl.record.store.sql.tables.erasing import PLACED, RowsToErase, erased_url, is_erased, no_rows, removal
 from recrawl.record.tombstones import TOMBSTONES, Tombstones
 from recrawl.record.traces import urls_in
 from recrawl.repository.lookup import key_of, origin_of
@@ -119,6 +119,21 @@ _SHOWN = 100
 """Addresses that a dry run lists."""
 
 
+HOLD = "hold"
+"""The tag of pages and sites of which nothing is thinned out or erased."""
+
+
+def _check_held(storage: Storage, pages: Iterable[int]) -> None:
+    held, sites = storage.store.erasing.tagged(HOLD)
+    if not held and not sites:
+        return
+    owners = storage.store.pages.sites_of(pages)
+    found = [page for page, site in owners.items() if page in held or site in sites]
+    if found:
+        url = storage.store.pages.get(found[0]).url
+        raise UsageError(f"{url} is held: remove the tag first with 'recrawl tag --remove {HOLD} {url}'")
+
+
 def select(
     storage: Storage, urls: Sequence[str], *, site: str = "", matching: str = "", before: float | None = None
 ) -> ToErase:
@@ -164,13 +179,17 @@ def _named(storage: Storage, urls: Sequence[str], tombstones: Tombstones) -> ToE
 
 
 @dataclass(slots=True)
-class _Plan:
+class ErasePlan:
     pages: list[int] = field(default_factory=list)
     named: list[str] = field(default_factory=list)
     """Addresses of pages that tombstones are for."""
     origins: list[str] = field(default_factory=list)
     addresses: dict[int, str] = field(default_factory=dict)
     versions: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Of other pages."""
+    bodies: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Versions of which only the records go."""
+    screenshots: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     """Of other pages."""
     requisites: set[int] = field(default_factory=set)
     rows: dict[str, Ints] = field(default_factory=dict)
@@ -180,9 +199,9 @@ class _Plan:
     places: dict[str, dict[str, Ints]] = field(default_factory=dict)
 
 
-def plan(storage: Storage, chosen: ToErase) -> _Plan:
+def plan(storage: Storage, chosen: ToErase) -> ErasePlan:
     """Which rows and records go."""
-    store, made = storage.store, _Plan()
+    store, made = storage.store, ErasePlan()
     erasing = store.erasing
     origins = {row.id: row.origin for row in store.sites.all()}
     made.origins = [origins[site] for site in chosen.sites]
@@ -192,13 +211,14 @@ def plan(storage: Storage, chosen: ToErase) -> _Plan:
         made.versions = np.array(erasing.versions_before(chosen.pages, chosen.before), np.int64)
         for _, url, shown in erasing.addresses(chosen.pages):
             made.cut.horizons |= dict.fromkeys(filter(None, (url, shown)), chosen.before)
+        made.screenshots = np.array(_screenshots_of(storage, chosen), np.int64)
     made.cut.sites = frozenset(made.origins)
     _requisites(storage, chosen, made)
-    _places(storage, chosen, made)
+    find_places(storage, made)
     return made
 
 
-def _whole_pages(storage: Storage, chosen: ToErase, made: _Plan) -> None:
+def _whole_pages(storage: Storage, chosen: ToErase, made: ErasePlan) -> None:
     """The pages that go, with those that are nothing but another address of theirs or a link on them."""
     erasing = storage.store.erasing
     pages = set(chosen.pages)
@@ -232,7 +252,7 @@ def _found_only_on(storage: Storage, pages: set[int]) -> set[int]:
     return found
 
 
-def _requisites(storage: Storage, chosen: ToErase, made: _Plan) -> None:
+def _requisites(storage: Storage, chosen: ToErase, made: ErasePlan) -> None:
     """The requisites that go: those of erased addresses, and those that no page needs any more."""
     erasing, gone_pages = storage.store.erasing, set(made.pages)
     urls: dict[int, str] = {}
@@ -266,7 +286,7 @@ def _closure(numbers: set[int], needs: Mapping[int, set[int]]) -> set[int]:
     return found
 
 
-def _places(storage: Storage, chosen: ToErase, made: _Plan) -> None:
+def find_places(storage: Storage, made: ErasePlan) -> None:
     """The rows with places in the archive that go, the records that go with them, and who takes over shared bytes."""
     erasing = storage.store.erasing
     for table in PLACED:
@@ -275,9 +295,8 @@ def _places(storage: Storage, chosen: ToErase, made: _Plan) -> None:
             gone = np.isin(rows["owner"], sorted(made.requisites))
         else:
             gone = np.isin(rows["owner"], made.pages)
-            gone |= np.isin(rows["id"], made.versions) if table == "versions" else False
-        if table == "screenshots" and len(made.versions):
-            gone |= np.isin(rows["id"], _screenshots_of(storage, chosen))
+            more = made.screenshots if table == "screenshots" else np.concatenate((made.versions, made.bodies))
+            gone |= np.isin(rows["id"], more)
         made.rows[table] = rows["id"][gone]
         holds = (rows["record"] == rows["id"]) & (rows["length"] > 0)
         holders, stays = rows["id"][gone & holds], ~gone & (rows["length"] > 0)
@@ -301,7 +320,7 @@ def _screenshots_of(storage: Storage, chosen: ToErase) -> list[int]:
 
 
 def _heirs(
-    storage: Storage, table: str, rows: Mapping[str, Ints], holders: Ints, stays: Any, made: _Plan
+    storage: Storage, table: str, rows: Mapping[str, Ints], holders: Ints, stays: Any, made: ErasePlan
 ) -> dict[int, Heir]:
     """By holder: the first row that stays and shares its bytes."""
     erasing, store = storage.store.erasing, storage.store
@@ -338,22 +357,33 @@ class Order:
 
 
 def check_possible(storage: Storage) -> None:
-    """Raise `UsageError` for a repository that cannot be erased from yet."""
-    if shards_of(storage.folder):
-        raise UsageError("erasing from a cluster is not possible yet: join it with 'recrawl move --shards 0' first")
-    if storage.remote is not None:
-        raise UsageError(
-            "erasing from an object store is not possible yet: get the archive back with 'recrawl move --archive "
-            "folder' first, and delete the objects"
-        )
-    if (storage.folder / "store.toml").exists():
-        raise UsageError(
-            "erasing from a PostgreSQL database is not possible yet: move it back with 'recrawl move --to sqlite' "
-            "first, and drop the schema"
-        )
+    """Raise `UsageError` for a repository from which nothing can be taken out yet."""
+    ways = {
+        "a cluster": (shards_of(storage.folder), "join it with 'recrawl move --shards 0' first"),
+        "an object store": (
+            storage.remote is not None,
+            "get the archive back with 'recrawl move --archive folder' first, and delete the objects",
+        ),
+        "a PostgreSQL database": (
+            store_url(storage.folder),
+            "move it back with 'recrawl move --to sqlite' first, and drop the schema",
+        ),
+    }
+    for place, (there, way) in ways.items():
+        if there:
+            raise UsageError(f"nothing can be erased or thinned out in {place} yet: {way}")
 
 
-def described(storage: Storage, values: Settings, chosen: ToErase, made: _Plan, *, dry_run: bool) -> Erasure:
+def is_possible(storage: Storage) -> bool:
+    """Whether `check_possible` would not complain."""
+    try:
+        check_possible(storage)
+    except UsageError:
+        return False
+    return True
+
+
+def described(storage: Storage, values: Settings, chosen: ToErase, made: ErasePlan, *, dry_run: bool) -> Erasure:
     """What a plan would take out."""
     copies = storage.store.pages.copies_of(made.pages)
     others = {url for urls in copies.values() for url in urls} - set(made.addresses.values())
@@ -371,7 +401,7 @@ def described(storage: Storage, values: Settings, chosen: ToErase, made: _Plan, 
     )
 
 
-def _seeds_of(values: Settings, made: _Plan) -> list[Any]:
+def _seeds_of(values: Settings, made: ErasePlan) -> list[Any]:
     """The seeds that name an erased page or a page of an erased site."""
     gone = set(made.named)
     return [it for it in values.seeds if seed_url(it.url) in gone or origin(seed_url(it.url)) in made.origins]
@@ -391,9 +421,10 @@ def erase(
     tombstones = Tombstones(storage.store.meta)
     lifted = tombstones.lift(chosen.lifted) if order.forget else 0
     made = plan(storage, chosen)
+    _check_held(storage, {*made.pages, *(chosen.pages if chosen.before is not None else ())})
     report = replace(described(storage, values, chosen, made, dry_run=False), lifted=lifted)
     number = len(log(storage)) + 1
-    rows, files, cut = _cut(storage, chosen, made, number, step)
+    rows, files, cut = cut_files(storage, made, chosen.sites, step)
     if not order.forget and chosen.before is None:
         named = {*made.named, *(row.url for row in storage.store.requisites.get_many(chosen.requisites))}
         named = {url for url in named if origin(url) not in made.origins}
@@ -412,11 +443,12 @@ def erase(
     return replace(report, settings=_naming_settings(storage.folder, made, report.seeds))
 
 
-def _cut(
-    storage: Storage, chosen: ToErase, made: _Plan, number: int, step: Step
+def cut_files(
+    storage: Storage, made: ErasePlan, sites: Sequence[int], step: Step
 ) -> tuple[RowsToErase, list[str], tuple[int, int]]:
     """Write the archive files anew; the rows to change, the names of the old files, records and bytes that went."""
     cutter = ArchiveCutter(storage.archive.folder, made.cut)
+    mark = next_mark(storage)
     names, lengths = storage.store.warcs.names(), storage.store.warcs.lengths()
     places: dict[str, list[tuple[int, int, int]]] = {table: [] for table in PLACED}
     files: list[tuple[str, int, int]] = []
@@ -424,7 +456,7 @@ def _cut(
     records = size = 0
     for done, (file, name) in enumerate(sorted(names.items())):
         step("archive files", done, len(names))
-        fresh = cutter.rewrite(file, name, lengths[file], f"e{number}")
+        fresh = cutter.rewrite(file, name, lengths[file], mark)
         if fresh is None:
             continue
         files.append((fresh.name, fresh.length, file))
@@ -442,9 +474,10 @@ def _cut(
             keys=[(key(url), key(directory(url)), url, page) for page, url in placeholders.items()],
             removals=[],
             run=None,
-            sites=list(chosen.sites),
+            sites=list(sites),
             touched_sites=sorted(set(owners.values())),
             versions=made.versions.tolist(),
+            bodies=made.bodies.tolist(),
             screenshots=made.rows["screenshots"].tolist(),
             requisites=sorted(made.requisites),
             requisite_versions=made.rows["requisite_versions"].tolist(),
@@ -455,6 +488,28 @@ def _cut(
         ),
         old,
         (records, size),
+    )
+
+
+def next_mark(storage: Storage) -> str:
+    """What makes the names of files that are written anew other ones."""
+    return f"e{max(map(generation, storage.archive.names.values()), default=0) + 1}"
+
+
+def rows_of_file(made: ErasePlan, file: int, fresh: FilePlaces) -> RowsToErase:
+    """The rows to change when one file alone is written anew, for what is thinned out."""
+    here = {table: rows["id"][rows["warc"] == file] for table, rows in made.places.items()}
+    own = {table: set(numbers.tolist()) for table, numbers in here.items()}
+    places = {}
+    for table, rows in made.places.items():
+        stay = (rows["warc"] == file) & (rows["length"] > 0) & ~np.isin(rows["id"], made.rows[table])
+        places[table] = _moved(rows, stay, fresh.starts)
+    return no_rows()._replace(
+        bodies=made.bodies[np.isin(made.bodies, here["versions"])].tolist(),
+        screenshots=made.screenshots[np.isin(made.screenshots, here["screenshots"])].tolist(),
+        heirs={table: [pair for pair in pairs if pair[0] in own[table]] for table, pairs in made.heirs.items()},
+        places=places,
+        files=[(fresh.name, fresh.length, file)],
     )
 
 
@@ -469,7 +524,7 @@ def _moved(rows: Mapping[str, Ints], here: Any, starts: Mapping[int, tuple[int, 
     return found
 
 
-def _removals(storage: Storage, made: _Plan, now: float) -> tuple[list[Any], CycleRow | None]:
+def _removals(storage: Storage, made: ErasePlan, now: float) -> tuple[list[Any], CycleRow | None]:
     """Visits that say that the pages are gone, of those that were there."""
     store = storage.store
     stored = store.erasing.stored(made.pages)
@@ -480,7 +535,7 @@ def _removals(storage: Storage, made: _Plan, now: float) -> tuple[list[Any], Cyc
     return [removal(page, number, run.id, now) for number, (page, _) in enumerate(stored, first)], run
 
 
-def _deletions(values: Settings, made: _Plan, removals: Iterable[Any], number: int, now: float) -> list[OutboxRow]:
+def _deletions(values: Settings, made: ErasePlan, removals: Iterable[Any], number: int, now: float) -> list[OutboxRow]:
     """What sinks are to be told: the only rows that still have the addresses, until the sinks know."""
     rows = []
     for row in removals:
@@ -498,7 +553,7 @@ def _deletions(values: Settings, made: _Plan, removals: Iterable[Any], number: i
     return rows
 
 
-def _forget_texts(storage: Storage, made: _Plan) -> None:
+def _forget_texts(storage: Storage, made: ErasePlan) -> None:
     """Clear what other rows and values say of the addresses."""
     erasing, meta = storage.store.erasing, storage.store.meta
     cut = made.cut
@@ -546,7 +601,7 @@ def log(storage: Storage) -> list[dict[str, Any]]:
     return found
 
 
-def _naming_settings(folder: Path, made: _Plan, seeds: Sequence[str]) -> tuple[str, ...]:
+def _naming_settings(folder: Path, made: ErasePlan, seeds: Sequence[str]) -> tuple[str, ...]:
     """Lines of the settings that name an erased address beside its seed; only the user can change them."""
     lines = settings_file(folder).read_text(encoding="utf-8").split("\n")
     needles = {*made.origins, *made.named}
@@ -587,10 +642,13 @@ def finish(storage: Storage, options: CrawlOptions, step: Step = lambda _what, _
         with changing(path):
             write_seeds(path, tuple(seed for seed in load(storage.folder).seeds if seed.url not in seeds))
         store.meta.set(UNFINISHED, json.dumps(left))
+    for name in left["files"]:
+        (storage.archive.folder / name).unlink(missing_ok=True)
+    sync_folder(storage.archive.folder)
+    if left.get("thinned"):  # nothing was to be forgotten: the database uses its free pages again
+        store.meta.set(UNFINISHED, "")
+        return True
     if not left["cleaned"]:
-        for name in left["files"]:
-            (storage.archive.folder / name).unlink(missing_ok=True)
-        sync_folder(storage.archive.folder)
         for name in _DERIVED:
             (storage.folder / "models" / name).unlink(missing_ok=True)
         rebuild_index(storage, options, lambda done, pages: step("index", done, pages))

@@ -41,7 +41,7 @@ from recrawl.repository.opening import load, options_of, settings_file, steady_t
 from recrawl.repository.results.pages import Page, Version
 from recrawl.repository.results.rows import Rows
 from recrawl.repository.results.values import Change, Explanation, SearchHit, SearchHits, Site, Status, Visit, at
-from recrawl.settings import SETTINGS, Seed, Settings
+from recrawl.settings import SETTINGS, Seed, Settings, size
 from recrawl.times import duration
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ class Reader:
         """Tell what takes space on the disk, by kind, site and age; how it grows and when the disk will be full."""
         from recrawl.repository.reports.usage import usage  # lazy: few commands ask
 
-        return usage(self.storage, self.now())
+        return usage(self.storage, self.now(), limit=int(size(self.settings["disk"])) or None)
 
     @property
     def page_count(self) -> int:

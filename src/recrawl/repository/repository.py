@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from recrawl.repository.running import Running
     from recrawl.repository.seeds import Addition
     from recrawl.repository.sinks.delivery import SinkState
+    from recrawl.repository.thinning import Thinning
     from recrawl.repository.turns import Callbacks, Turn
 
 _POLL = 0.2
@@ -770,6 +771,26 @@ class Repository(Reader):
             with self._writing("erase", self.options(), self.settings, wait=True) as held:
                 finished = erasing.finish(held, self.options(), progress)
         return replace(done, finished=finished, waiting=erasing.waiting(self.storage))
+
+    def thin(
+        self,
+        *,
+        dry_run: bool = False,
+        wait: bool = False,
+        progress: Callable[[str, int, int], None] = lambda _what, _done, _all: None,
+    ) -> Thinning:
+        """Thin out old versions and screenshots by the settings `keep`, `keep_frame` and `keep_screenshots`.
+
+        Their records go; what is known of them stays, so that changes, estimates and choices are as before. The newest
+        version of a page and what has the tag `hold` stay. `dry_run` tells what would go.
+        """
+        from recrawl.repository import erasing, thinning  # lazy: few commands thin out
+
+        erasing.check_possible(self.storage)
+        if dry_run:
+            return thinning.described(thinning.plan(self.storage, self.settings), dry_run=True)
+        with self._writing("thin", self.options(), self.settings, wait=wait) as held:
+            return thinning.thin(held, thinning.plan(held, self.settings), progress)
 
     def erasures(self) -> list[Row]:
         """The log of what was erased: when, by whom, why, how much; no address."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +98,15 @@ def recheck_due(storage: Storage, values: Settings, options: CrawlOptions, calls
     return summary
 
 
+def with_room(folder: Path, values: Settings, options: CrawlOptions, calls: Callbacks) -> Callbacks:
+    """The same, ending when the repository has reached the setting `disk`; by then it was thinned out."""
+    if values["disk"] == "0":
+        return calls
+    from recrawl.repository.room import within_limit  # lazy: few repositories have a limit
+
+    return within_limit(folder, values, options, calls)
+
+
 def crawl(
     folder: Path, values: Settings, options: CrawlOptions, calls: Callbacks, *, seconds: float = float("inf")
 ) -> Report:
@@ -105,6 +114,7 @@ def crawl(
     with Storage(folder) as storage:
         if not values.seeds and not len(storage.store.pages.never_downloaded()["id"]):
             raise UsageError("no site was added yet; add one with 'recrawl add URL'")
+    calls = with_room(folder, values, options, calls)
     with (
         held(folder, "crawl", options, values, wait=calls.wait, tell=calls.notify) as storage,
         watched(folder, calls, "crawling", None) as progress,
@@ -125,6 +135,7 @@ def cycle(
 ) -> Report:
     """Refresh: one cycle of the policy within the budget, both of the settings by default."""
     chosen = policy_of(policy or values["policy"])
+    calls = with_room(folder, values, options, calls)
     with held(folder, "cycle", options, values, wait=calls.wait, tell=calls.notify) as storage:
         recheck_due(storage, values, options, calls)
         visits = limits.budget_of(values["budget"] if budget is None else budget, storage.store, options)
@@ -160,11 +171,14 @@ def take(
     clocks: tuple[Callable[[], float], Callable[[], float]] | None = None,
 ) -> Summary | None:
     """One turn: crawl new pages, then refresh; None when stopped before the cycle began."""
-    calls = Callbacks(stop=stop) if watch is None else Callbacks(stop=stop, watch=watch)
+    calls = Callbacks(stop=stop, wait=wait, notify=tell)
+    calls = calls if watch is None else replace(calls, watch=watch)
     values = load(folder)
     chosen = policy_of(turn.policy or values["policy"])
     clock: dict[str, Any] = {} if clocks is None else {"clock": clocks[0], "timer": clocks[1]}
     options = with_bytes(options_of(values, **turn.rules, **clock), turn.bytes)
+    calls = with_room(folder, values, options, calls)
+    stop = calls.stop
     with held(folder, "run", options, values, wait=wait, tell=tell) as storage:
         rechecked = recheck_due(storage, values, options, calls)
         if turn.requests_only:

@@ -60,15 +60,19 @@ class Usage:
     """Bytes of versions, screenshots and requisites of the last 30 days (`month`), the year before (`year`), older."""
     remote: bool = False
     """Whether finished archive files are in an object store: they take no space here."""
+    limit: int | None = None
+    """The setting `disk`; `full` says when that is reached, if it is sooner. None without a limit."""
 
     def as_dict(self) -> dict[str, Any]:
         """As `recrawl usage --json` prints it."""
         return {**asdict(self), "full": None if self.full is None else stamp(self.full.timestamp())}
 
 
-def usage(
-    storage: Storage, now: float, *, free: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free
-) -> Usage:
+def _free(folder: Path) -> int:
+    return shutil.disk_usage(folder).free
+
+
+def usage(storage: Storage, now: float, *, limit: int | None = None, free: Callable[[Path], int] = _free) -> Usage:
     """What a repository takes now."""
     if shards_of(storage.folder):
         raise UsageError("the space of a cluster is that of its database and object store: ask them for it")
@@ -93,9 +97,11 @@ def usage(
     month = sum(kind.month or 0 for kind in kinds) if grows else None
     left = free(storage.folder)
     month_ago, year_ago = (sum(row["later"][place] for row in rows) for place in (0, 1))
-    lasts = left / month * min(age, _MONTH) if month else math.inf
+    taken = sum(kind.bytes for kind in kinds)
+    room = left if limit is None else min(left, max(0, limit - taken))
+    lasts = room / month * min(age, _MONTH) if month else math.inf
     return Usage(
-        bytes=sum(kind.bytes for kind in kinds),
+        bytes=taken,
         month=month,
         free=left,
         full=at(now + lasts) if lasts < _FORESEEN else None,
@@ -103,6 +109,7 @@ def usage(
         sites=_largest_first([_summed(site, [row for row in rows if row["site"] == site], grows) for site in sites]),
         ages={"month": month_ago, "year": year_ago - month_ago, "older": known - year_ago},
         remote=storage.remote is not None,
+        limit=limit,
     )
 
 

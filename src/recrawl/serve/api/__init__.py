@@ -41,6 +41,7 @@ NOT_OVER_HTTP = {
     "mcp": "the service answers assistants at /mcp",
     "check": "it reads the whole archive, and its repairs are for whoever has the files",
     "erase": "it cannot be undone, so it is for whoever has the files",
+    "thin": "it writes archive files anew; the service does it by itself where `disk` is set",
     "access": "its secrets and certificates belong to whoever has the files",
     "completion": "it prints a script for a shell",
     "chunks": "it reads every changed page from the archive and keeps its place in a file of the caller",

@@ -97,7 +97,7 @@ class SqlChecks(SqlTable, Checks):
         return map(StoredVersion._make, self._db.stream(sql, (warc, warc, warc)))
 
     def lost(self) -> int:
-        sql = """SELECT (SELECT count(*) FROM versions WHERE length = 0)
+        sql = """SELECT (SELECT count(*) FROM versions WHERE length = 0 AND start >= 0)
                       + (SELECT count(*) FROM requisite_versions WHERE length = 0 AND record = id)
                       + (SELECT count(*) FROM screenshots WHERE length = 0 AND record = id)"""
         return int(self._value(sql))

@@ -20,7 +20,8 @@ PLACED = {"versions": "page", "screenshots": "page", "requisite_versions": "requ
 _OF_PAGES = ("links", "hints", "pushed", "requests", "page_requisites", "outbox")
 _OF_SITES = ("frames", "sources", "feeds", "site_summaries")
 _ERASED_HOST = "erased.invalid"
-_NO_PLACE = "id = -1"
+THINNED = -1
+"""The start of a version's record after it was thinned out; its length is 0, as that of a lost one."""
 
 
 def erased_url(page: int) -> str:
@@ -68,6 +69,8 @@ class RowsToErase(NamedTuple):
     """Sites with an erased page."""
     versions: list[int]
     """Of other pages."""
+    bodies: list[int]
+    """Versions whose records went; what is known of them stays."""
     screenshots: list[int]
     requisites: list[int]
     requisite_versions: list[int]
@@ -79,6 +82,11 @@ class RowsToErase(NamedTuple):
     """New name and length of archive files, by number."""
     outbox: list[OutboxRow]
     """Deletions that sinks are to be told."""
+
+
+def no_rows() -> RowsToErase:
+    """Rows to erase, none yet."""
+    return RowsToErase([], [], [], None, [], [], [], [], [], [], [], {}, {}, [], [])
 
 
 class SqlErasing(SqlTable):
@@ -117,6 +125,34 @@ class SqlErasing(SqlTable):
         sql = f"""SELECT id, site FROM pages WHERE id {AMONG} AND version >= 0
                   AND state IN ({State.LIVE:d}, {State.MISSING:d}) ORDER BY id"""
         return self._db.execute(sql, (json_list(pages),)).fetchall()
+
+    def bodies(self) -> Iterator[tuple[int, int, float, int]]:
+        """Page, number and time of every version with a record, and whether its content differs from the one before;
+        by page, oldest first."""
+        sql = """SELECT page, id, at, CASE WHEN changed = 0 OR content = 0 THEN 0 ELSE 1 END FROM versions
+                 WHERE length > 0 ORDER BY page, id"""
+        return self._db.stream(sql)
+
+    def thinned_records(self, identity: Callable[[str, float, str], str]) -> list[str]:
+        """The ids of the records of versions that were thinned out before."""
+        sql = f"SELECT p.url, v.at FROM versions v JOIN pages p ON p.id = v.page WHERE v.start = {THINNED}"
+        return [identity(url, at, "response") for url, at in self._db.stream(sql)]
+
+    def pictures(self) -> Iterator[tuple[int, int, float, int]]:
+        """Page, number, time and version of every screenshot with a record; by page, oldest first."""
+        sql = "SELECT page, id, at, version FROM screenshots WHERE length > 0 ORDER BY page, id"
+        return self._db.stream(sql)
+
+    def shown(self) -> set[int]:
+        """Versions that are the newest of their page, or the newest with another text."""
+        sql = """SELECT max(id), max(CASE WHEN changed != 0 THEN id ELSE -1 END) FROM versions WHERE length > 0
+                 GROUP BY page"""
+        return {number for row in self._db.execute(sql) for number in row}
+
+    def tagged(self, tag: str) -> tuple[set[int], set[int]]:
+        """The pages with a tag, and the sites with it."""
+        rows = self._db.execute("SELECT site, page FROM tags WHERE name = ?", (tag,)).fetchall()
+        return {page for _, page in rows if page >= 0}, {site for site, page in rows if page < 0}
 
     def versions_before(self, pages: Iterable[int], before: float) -> list[int]:
         """The versions of pages from before a time."""
@@ -171,6 +207,8 @@ class SqlErasing(SqlTable):
         self._blank_sites(rows)
         if rows.versions:
             self._without_versions(rows.versions)
+        sql = f"UPDATE versions SET start = {THINNED}, length = 0 WHERE id {AMONG}"
+        db.execute(sql, (json_list(rows.bodies),))
         for table, heirs in rows.heirs.items():
             db.executemany(f"UPDATE {table} SET record = ? WHERE id = ?", ((heir, row) for row, heir in heirs))
         for table, places in rows.places.items():
