@@ -180,6 +180,8 @@ def _named(storage: Storage, urls: Sequence[str], tombstones: Tombstones) -> ToE
 
 @dataclass(slots=True)
 class ErasePlan:
+    """Which rows and records go."""
+
     pages: list[int] = field(default_factory=list)
     named: list[str] = field(default_factory=list)
     """Addresses of pages that tombstones are for."""
