@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import re
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import date, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -551,25 +552,46 @@ def refused_pages(bodies: dict[str, bytes]) -> set[str]:
     return lost
 
 
-@pytest.fixture
-def everything() -> Iterator[Site]:
-    """A site with all of these spaces, and a blog by date that has an end."""
-    drawn = random.Random(1)
+CHOICES = ("stock", "stock in queries", "tags", "searches", "offers", "sorting", "returning", "dates")
+"""Spaces of choices from one stock: they bring something new for longer."""
+
+
+@contextmanager
+def served(names: Iterable[str]) -> Iterator[Site]:
+    """A site with some of these spaces, and a blog by date that has an end."""
+    drawn, spaces = random.Random(1), [SPACES[name] for name in names]
     posts = [f"/blog/2024/{number:03}/" for number in range(120)]
     stories = [" ".join("".join(drawn.choices("aeioulmnrst", k=6)) for _ in range(30)) for _ in posts]
 
     def answer(asked: Asked) -> Reply | None:
-        for _, space in SPACES.values():
+        for _, space in spaces:
             shown = space(asked.path)
             if shown is not None:
                 return Reply(page(shown.text.replace("\n", "</p><p>"), *shown.links))
         return None
 
-    entrances = [entrance for entrance, _ in SPACES.values()]
+    entrances = [entrance for entrance, _ in spaces]
     blog = {path: page(story, after) for path, story, after in zip(posts, stories, [*posts[1:], "/"], strict=True)}
     with Site({"/": page("home", *entrances, posts[0]), **blog}) as site:
         site.every = answer
         yield site
+
+
+@pytest.fixture
+def everything() -> Iterator[Site]:
+    """All spaces but those of choices."""
+    with served(name for name in SPACES if name not in CHOICES) as site:
+        yield site
+
+
+def test_a_crawl_of_choices_without_end_ends_and_has_every_real_page(tmp_path: Path) -> None:
+    with served(CHOICES) as site:
+        repo = Repo.create(tmp_path / "repo", index=False)
+        repo.add(site.url("/"))
+        first = repo.json("crawl")
+        assert first["visits"] < 1500
+        assert first["left"]["endless-space"] > 1000
+        assert len([url for url, row in repo.pages().items() if "/blog/" in url and row["state"] == "live"]) == 120
 
 
 @pytest.mark.parametrize("index", [True, False])
