@@ -11,7 +11,7 @@ from recrawl.compare.noise.filters import NO_NOISE, Noise
 from recrawl.errors import UsageError
 from recrawl.record.store import SqliteStore
 from recrawl.repository.explain import noise
-from recrawl.repository.reports import changes, directory_tree, heat_map, overview, pages, sites
+from recrawl.repository.reports import changes, overview, pages, sites
 from recrawl.repository.reports.changes import ChangeCursor, Filters
 from recrawl.repository.repository import Repository
 from tests.world import Repo, Site
@@ -169,7 +169,7 @@ def test_a_long_text_is_cut(repository: Repository, monkeypatch: pytest.MonkeyPa
 
 def test_the_tree_adds_up(repository: Repository, store: SqliteStore) -> None:
     site = pages.page(repository, number(repository, "/a/one"))["site"]
-    top = directory_tree.tree(sites.page_counts(repository, site, directory_tree.MAX_PAGES), "site")
+    top = sites.tree(sites.page_counts(repository, site, sites.MAX_PAGES), "site")
     assert top.pages == sum(child.pages for child in top.folders.values()) + len(top.leaves)
     assert top.folders["a"].changes == 3
     assert top.folders["a"].share == pytest.approx(3 / top.folders["a"].visits)
@@ -177,13 +177,13 @@ def test_the_tree_adds_up(repository: Repository, store: SqliteStore) -> None:
 
 
 def test_the_tree_is_cut_where_it_is_too_wide() -> None:
-    top = directory_tree.tree([(k, f"http://x/{k}", 2, 2) for k in range(100)], "x")
+    top = sites.tree([(k, f"http://x/{k}", 2, 2) for k in range(100)], "x")
     assert (top.pages, len(top.leaves), top.hidden) == (100, 40, 60)
 
 
 def test_the_heat_map_shows_the_changes(repository: Repository, store: SqliteStore) -> None:
     site = pages.page(repository, number(repository, "/a/one"))["site"]
-    found = heat_map.heat_map(repository, sites.page_counts(repository, site, directory_tree.MAX_PAGES))
+    found = sites.heat_map(repository, sites.page_counts(repository, site, sites.MAX_PAGES))
     assert found.rows[0].url.endswith("/a/one")
     assert sum(found.rows[0].updates) == 3
     assert all(sum(row.updates) <= sum(row.visits) for row in found.rows)
@@ -191,7 +191,7 @@ def test_the_heat_map_shows_the_changes(repository: Repository, store: SqliteSto
 
 
 def test_a_heat_map_of_nothing(repository: Repository) -> None:
-    assert heat_map.heat_map(repository, []).rows == []
+    assert sites.heat_map(repository, []).rows == []
 
 
 # -- sums ----------------------------------------------------------------------------------------------

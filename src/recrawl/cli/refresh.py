@@ -194,7 +194,7 @@ def serve(
     loopback and behind a trusted proxy, a token is created, printed once and stored in the repository, unless
     --token-file names one.
     """
-    from recrawl.repository.plugin_checks import check_plugins  # lazy: the help does without
+    from recrawl.repository.opening import check_plugins  # lazy: the help does without
 
     with repository(ctx) as repo:
         folder = repo.folder

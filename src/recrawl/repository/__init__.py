@@ -7,7 +7,6 @@ repository.py  Repository: writing (add, remove, crawl, cycle, run, import, expo
 reader.py      Reader: its base, reading (pages, changes, search, why, predict, rates, ...)
 results/       what its methods return: Page, Version, Difference, Change, Status, lazy rows
 opening.py     settings as the crawler's options; a repository held for writing
-plugin_checks.py   plug-ins that settings name, checked before a run
 lookup.py      pages, sites and versions by what people write
 seeds.py       seeds added and removed
 seed_rules.py  scopes and limits of sites, joined from their seeds

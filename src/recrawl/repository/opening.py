@@ -11,17 +11,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from recrawl import settings
+from recrawl import plugins, settings
 from recrawl.compare.levels import parse_level, stored_level
 from recrawl.compare.noise.filters import Noise
 from recrawl.crawl.options import CrawlOptions, Spending, Weights
 from recrawl.discover.scope import Scopes
 from recrawl.discover.traps import TrapLimits
 from recrawl.discover.urls import UrlRules, origin
-from recrawl.errors import UsageError
+from recrawl.errors import UnknownName, UsageError
 from recrawl.extras import ZSTD, require
-from recrawl.fetch.fetcher import FetchLimits
+from recrawl.fetch.fetcher import Fetcher, FetchLimits, libcurl
 from recrawl.model import ORDERS
 from recrawl.record import storage, store
 from recrawl.record.archive import GZIP
@@ -29,19 +30,49 @@ from recrawl.record.lock import Lock
 from recrawl.record.storage import Storage
 from recrawl.record.store.leases import Lease
 from recrawl.repository.access import access_rules
-from recrawl.repository.plugin_checks import check_plugins, make_fetcher
 from recrawl.repository.seed_rules import scopes_of, seed_url, site_options
 from recrawl.settings import Settings
 from recrawl.times import duration
 from recrawl.version import __version__
 
+
+def check_plugins(options: CrawlOptions, values: Settings) -> None:
+    """Raise `UsageError` if a change level or fetcher that the settings name cannot be used."""
+    for level in options.levels:
+        level.check()
+    _fetcher_kind(values["fetcher"])
+
+
+def make_fetcher(name: str, **options: Any) -> Fetcher:
+    """What downloads the pages of a run: libcurl, or a plug-in, which is loaded now."""
+    return _fetcher_kind(name)(**options)
+
+
+def _fetcher_kind(name: str) -> Callable[..., Fetcher]:
+    kind: Callable[..., Fetcher] | None = libcurl if name == "http" else plugins.load("fetchers", name)
+    if kind is None:
+        raise UnknownName("fetcher", name, ["http", *plugins.names("fetchers")])
+    return kind
+
+
 TEMPORARY_ERRORS = store.TEMPORARY_ERRORS
+
+
 """What reading and small writes raise while the database is busy; try again."""
+
+
 _LONGEST_DELAY = 86400.0
+
+
 _POLL = 0.2
+
+
 """Seconds between two tries to take the lock."""
 
+
 Notify = Callable[[str], None]
+
+
 """Takes sentences that people may want to read while a call works."""
 
 

@@ -21,8 +21,7 @@ from recrawl.record.rows import Batch
 from recrawl.record.storage import Storage
 from recrawl.record.tombstones import Tombstones
 from recrawl.repository.marks import interval
-from recrawl.repository.opening import options_of, settings_file
-from recrawl.repository.plugin_checks import check_plugins
+from recrawl.repository.opening import check_plugins, options_of, settings_file
 from recrawl.repository.seed_rules import seed_url
 from recrawl.settings import Seed, Settings, write_seeds
 

@@ -13,8 +13,7 @@ from recrawl.errors import DamagedIndex, UsageError
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 from recrawl.record.unindexable import unindexable_pages
-from recrawl.repository.opening import options_of
-from recrawl.repository.plugin_checks import check_plugins
+from recrawl.repository.opening import check_plugins, options_of
 from recrawl.repository.reader import Reader
 from recrawl.repository.results.values import Row, Site, Status, utc
 from recrawl.repository.results.words import shared_text

@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Route
 
 from recrawl.errors import RecrawlError
 from recrawl.serve import api, memento, metrics, push, replay
-from recrawl.serve.access import login
+from recrawl.serve.access import security
 from recrawl.serve.access.security import Guard
 from recrawl.serve.alerts import feed
 from recrawl.serve.context import Context
@@ -39,7 +39,7 @@ def build(context: Context) -> Starlette:
     return Starlette(
         routes=[
             Route("/healthz", _healthy, methods=["GET"]),
-            *login.routes(context),
+            *security.routes(context),
             *api.routes(context),
             *metrics.routes(registry),
             *memento.routes(context),

@@ -4,9 +4,7 @@ No report but `usage` scans all pages or visits: lists use an index and a limit,
 tables written at the end of each cycle. Reports on very large sites cover a part of the pages, and say so.
 
     overview.py         freshness, age and the results of the last cycles
-    sites.py            all sites: rate, freshness, budget share, health
-    directory_tree.py   a site as a tree of directories
-    heat_map.py         which pages of a site changed when
+    sites.py            all sites: rate, freshness, budget share, health; one as a tree, and when its pages changed
     shocks.py           shocks recorded by the policy `shock`
     changes.py          new, changed and removed pages, with filters and a cursor
     marks.py            tags and intervals of a page or site

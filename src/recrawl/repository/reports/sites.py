@@ -1,28 +1,185 @@
-"""Sites: rate, freshness, budget share and health of each."""
+"""Sites: rate, freshness, budget share, health; the tree of directories of one, and when its pages changed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 
 from recrawl.crawl.reports.figures import band
 from recrawl.crawl.reports.hint_trust import trust
 from recrawl.discover.urls import key
 from recrawl.errors import NotKnown
 from recrawl.fetch.robots import Robots
-from recrawl.model import State
+from recrawl.model import Outcome, State
 from recrawl.repository.lookup import origin_of
 from recrawl.repository.reader import Reader
-from recrawl.repository.reports.directory_tree import PageCounts
 from recrawl.repository.results.words import percent
 
+MAX_PAGES = 5_000
+
+
+"""Only the pages of a site that were discovered first are read."""
+
+
+_MAX_CHILDREN = 40
+
+
+_MAX_DEPTH = 6
+
+
+PageCounts = tuple[int, str, int, int]
+
+
+"""Page, URL, visits, changes."""
+
+
+@dataclass(slots=True)
+class Folder:
+    """A directory: its pages and subdirectories, and totals over everything below it."""
+
+    name: str
+    pages: int = 0
+    visits: int = 0
+    """Visits without the first one of each page, which cannot find a change."""
+    changes: int = 0
+    folders: dict[str, Folder] = field(default_factory=dict)
+    leaves: list[tuple[str, int, int, int]] = field(default_factory=list)
+    """Name, page, visits, changes; most changes first."""
+    hidden: int = 0
+    """Number of entries that are not listed."""
+
+    @property
+    def share(self) -> float | None:
+        """Share of visits that found a change; None without such visits."""
+        return self.changes / self.visits if self.visits else None
+
+
+def tree(pages: Iterable[PageCounts], name: str) -> Folder:
+    """Return pages as a tree.
+
+    >>> top = tree([(0, "http://x/", 3, 3), (1, "http://x/a/b", 3, 1), (2, "http://x/a/c", 1, 1)], "x")
+    >>> (top.share, top.folders["a"].pages, top.folders["a"].share)
+    (0.5, 2, 0.0)
+    """
+    top = Folder(name)
+    for page, url, visits, changes in pages:
+        path, _, query = url.partition("?")  # stored URLs are canonical: no fragment, and a path that begins with /
+        *folders, last = path.split("/")[3:] or [""]
+        leaf = (unquote(last) or "/") + (f"?{query}" if query else "")
+        compared, changed = max(0, visits - 1), max(0, changes - 1)
+        here = top
+        _count(here, compared, changed)
+        for part in folders[:_MAX_DEPTH]:
+            if part not in here.folders:
+                here.folders[part] = Folder(unquote(part) or "/")
+            here = here.folders[part]
+            _count(here, compared, changed)
+        here.leaves.append((leaf, page, compared, changed))
+    _trim(top)
+    return top
+
+
+def _count(folder: Folder, visits: int, changes: int) -> None:
+    folder.pages += 1
+    folder.visits += visits
+    folder.changes += changes
+
+
+def _trim(folder: Folder) -> None:
+    """Keep the entries that changed most and count the others."""
+    folder.leaves.sort(key=lambda leaf: (-leaf[3], leaf[0]))
+    ordered = sorted(folder.folders.items(), key=lambda item: (-item[1].changes, -item[1].pages, item[0]))
+    folder.hidden = max(0, len(folder.leaves) - _MAX_CHILDREN) + max(0, len(ordered) - _MAX_CHILDREN)
+    folder.leaves = folder.leaves[:_MAX_CHILDREN]
+    folder.folders = dict(ordered[:_MAX_CHILDREN])
+    for child in folder.folders.values():
+        _trim(child)
+
+
+_ROWS = 30
+
+
+_COLUMNS = 32
+
+
+_VISITS = 300
+
+
+"""Only the newest visits of a page are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeatRow:
+    """One page: visits and updates found, per interval."""
+
+    page: int
+    url: str
+    visits: list[int]
+    updates: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """Pages by time; `edges` are the starts of the intervals and the end of the last one."""
+
+    rows: list[HeatRow]
+    edges: list[float]
+
+
+def heat_map(repo: Reader, pages: Sequence[PageCounts], since: float = 0.0, until: float = math.inf) -> HeatMap:
+    """Return the heat map of the pages that changed most, of this time; their first visits are left out."""
+    top = sorted((row for row in pages if row[2] > 1), key=lambda row: (-row[3], -row[2], row[0]))[:_ROWS]
+    visits = {page: [(at, new) for at, new in _visits(repo, page) if since <= at <= until] for page, _, _, _ in top}
+    times = [at for rows in visits.values() for at, _ in rows]
+    if not times:
+        return HeatMap([], [])
+    begin, end = min(times), max(times)
+    columns = max(1, min(_COLUMNS, len({round(at, -3) for at in times})))
+    step = max((end - begin) / columns, 1e-6)
+    edges = [begin + k * step for k in range(columns + 1)]
+    return HeatMap([_row(page, url, visits[page], begin, step, columns) for page, url, _, _ in top], edges)
+
+
+def _row(page: int, url: str, visits: list[tuple[float, bool]], begin: float, step: float, columns: int) -> HeatRow:
+    seen, updates = [0] * columns, [0] * columns
+    for at, changed in visits:
+        column = min(columns - 1, int((at - begin) / step))
+        seen[column] += 1
+        updates[column] += changed
+    return HeatRow(page, url, seen, updates)
+
+
+def _visits(repo: Reader, page: int) -> list[tuple[float, bool]]:
+    """Return times of visits, newest first, and whether each found an update; without the page's first visit."""
+    rows = repo.storage.store.visits.of_page(page, _VISITS)
+    first = 1 if len(rows) < _VISITS else 0
+    return [(at, outcome != int(Outcome.UNCHANGED)) for at, outcome in rows[: len(rows) - first]]
+
+
 RECENT_CYCLES = 10
+
+
 """Cycles and crawls over which a site's share of the visits is computed."""
+
+
 _MAX_NAMES = 500
+
+
 _MAX_ROBOTS = 20_000
+
+
 _WINDOW = 50_000
+
+
 """Pages scanned per call, however few of them match."""
+
+
 _FAILING = 0.5
+
+
 _UNSTABLE = 0.1
 
 

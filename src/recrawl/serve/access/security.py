@@ -1,16 +1,9 @@
-"""Security middleware around the whole application.
-
-host        accept the service's own names only, against DNS rebinding
-rate        limit requests per minute and client address
-token       beyond loopback: require a bearer token or an authenticated session
-origin      requests that change something must come from the service's own pages, or carry the token (CSRF)
-size        limit the length of request targets and bodies, and the time that a body takes
-headers     no script except the service's own files, no frames but the service's own, no MIME sniffing
-"""
+"""What requests must pass: host check, rate limits, token, CSRF, body size; response headers; /login and /logout."""
 
 from __future__ import annotations
 
 import asyncio
+import html
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -18,8 +11,11 @@ from contextlib import suppress
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import quote, urlsplit
 
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, Headers, MutableHeaders
 from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from recrawl.serve.access.sessions import (
@@ -40,6 +36,8 @@ CSP = (
     "connect-src 'self'; frame-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'"
 )
+
+
 _HEADERS = {
     "content-security-policy": CSP,
     "x-content-type-options": "nosniff",
@@ -49,17 +47,41 @@ _HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "cache-control": "no-store",
 }
+
+
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
 _PUBLIC = ("/login", "/static/", "/healthz", "/replay/")
+
+
 """Paths that need no token; /replay/ checks a capability of its own."""
+
+
 _PUSH_PATHS = ("/indexnow", "/websub/")
+
+
 """Paths that other servers call; they check keys of their own."""
+
+
 _UPLOADS = "/api/v1/files/"
+
+
 """Paths with the larger body limit of uploads."""
+
+
 _CLIENTS = 10_000
+
+
 _BODY_RATE = 10_000.0
+
+
 """Bytes of a body for which a second more is granted."""
+
+
 _DRAIN_BYTES, _DRAIN_SECONDS = 10_000_000, 2.0
+
+
 """How much of a refused request is still read."""
 
 
@@ -273,3 +295,67 @@ def _with_headers(send: Send, cookie: str, *, secure: bool) -> Send:
         await send(message)
 
     return wrapped
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Log in - recrawl</title><link rel="stylesheet" href="/static/recrawl.css"></head>
+<body class="login"><main><h1>recrawl</h1>
+<form method="post" action="/login"><input type="hidden" name="csrf" value="{csrf}">
+<input type="hidden" name="next" value="{next}">
+<label for="token">Access token</label>
+<input id="token" name="token" type="password" autocomplete="current-password" required autofocus{invalid}>
+{message}<button>Log in</button></form></main></body></html>"""
+
+
+def routes(context: Context) -> list[Route]:
+    """/login and /logout."""
+
+    def page(request: Request, message: str = "", status: int = 200) -> Response:
+        after = html.escape(local_path(request.query_params.get("next", "/")))
+        error = f'<p id="wrong" role="alert">{html.escape(message)}</p>' if message else ""
+        invalid = ' aria-invalid="true" aria-describedby="wrong"' if message else ""
+        text = _PAGE.format(csrf=csrf_token(request, context), next=after, message=error, invalid=invalid)
+        return HTMLResponse(text, status)
+
+    async def show(request: Request) -> Response:
+        return page(request)
+
+    async def log_in(request: Request) -> Response:
+        form = await checked_form(request, context)
+        client = request.client.host if request.client else ""
+        if not context.token or not token_matches(
+            context, request.scope["recrawl.wrong_tokens"], client, str(form.get("token"))
+        ):
+            return page(request, "Wrong access token.", 403)
+        return _redirect(context, request, local_path(str(form.get("next", "/"))), authenticated=True)
+
+    async def log_out(request: Request) -> Response:
+        await checked_form(request, context)
+        session = request.scope["recrawl.session"]
+        if session.authenticated:
+            await run_in_threadpool(context.logged_out.add, session, context.clock())
+            context.events.end(session.name)
+        return _redirect(context, request, "/login", authenticated=False)
+
+    return [
+        Route("/login", show, methods=["GET"]),
+        Route("/login", log_in, methods=["POST"]),
+        Route("/logout", log_out, methods=["POST"]),
+    ]
+
+
+def _redirect(context: Context, request: Request, path: str, *, authenticated: bool) -> Response:
+    """Redirect with the cookie of a new session."""
+    cookie = session_cookie(context, authenticated=authenticated, secure=request.url.scheme == "https")
+    return RedirectResponse(path, 303, {"set-cookie": cookie})
+
+
+def local_path(path: str) -> str:
+    """Return the path if it stays on this server, else "/".
+
+    >>> local_path("/pages"), local_path("//evil.example/"), local_path("https://evil.example/")
+    ('/pages', '/', '/')
+    """
+    good = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
+    return path if good else "/"

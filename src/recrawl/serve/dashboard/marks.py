@@ -13,7 +13,7 @@ from recrawl.errors import UsageError
 from recrawl.repository.marks import FILTER_FIELDS
 from recrawl.repository.reports.marks import interval_of, seeds_with_interval, tags_of
 from recrawl.repository.seeds import add_seeds
-from recrawl.serve.access.login import local_path
+from recrawl.serve.access.security import local_path
 from recrawl.serve.api import service as api
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.views import Views

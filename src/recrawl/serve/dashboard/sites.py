@@ -10,7 +10,6 @@ from starlette.responses import Response
 from recrawl.columns import HOUR
 from recrawl.errors import NotKnown, UsageError
 from recrawl.repository.push import sources
-from recrawl.repository.reports import directory_tree, heat_map
 from recrawl.repository.reports import sites as reading
 from recrawl.repository.reports.pages import MAX_ID
 from recrawl.repository.reports.shocks import memory_of, shocks
@@ -86,9 +85,9 @@ def site(views: Views, request: Request) -> Response:
         row = next((row for row in reading.sites(repository, only=number)), None)
         if row is None:
             raise NotKnown(f"there is no site {number}")
-        pages = reading.page_counts(repository, number, directory_tree.MAX_PAGES)
-        tree = directory_tree.tree(pages, row["origin"])
-        heat_chart = _heat(heat_map.heat_map(repository, pages, shown.since, shown.until), row["origin"])
+        pages = reading.page_counts(repository, number, reading.MAX_PAGES)
+        tree = reading.tree(pages, row["origin"])
+        heat_chart = _heat(reading.heat_map(repository, pages, shown.since, shown.until), row["origin"])
         depth = _depth(repository, row["origin"])
         rules = reading.rules(repository, number)
         hints = reading.hints(repository).get(row["origin"], [])
@@ -101,7 +100,7 @@ def site(views: Views, request: Request) -> Response:
         notice=notice(request),
         shown=shown,
         tree=tree,
-        tree_part=len(pages) == directory_tree.MAX_PAGES,
+        tree_part=len(pages) == reading.MAX_PAGES,
         heat=heat_chart,
         depth=depth,
         shocks=shocks(memory, number) if memory else [],
@@ -118,7 +117,7 @@ def _sort_key(row: Values, sort: str) -> tuple[bool, Any]:
     return (value is not None, value if value is not None else 0)
 
 
-def _heat(found: heat_map.HeatMap, origin: str) -> Values:
+def _heat(found: reading.HeatMap, origin: str) -> Values:
     if not found.rows:
         return {"chart": None}
     rows = []

@@ -18,8 +18,7 @@ from recrawl.cluster.opening import is_cluster
 from recrawl.errors import RecrawlError
 from recrawl.repository.repository import Repository
 from recrawl.repository.running import Running, running
-from recrawl.serve.access.login import local_path
-from recrawl.serve.access.security import checked_form, csrf_token
+from recrawl.serve.access.security import checked_form, csrf_token, local_path
 from recrawl.serve.context import Context
 from recrawl.serve.dashboard.page_cache import PageCache
 from recrawl.serve.dashboard.render import environment
