@@ -178,13 +178,13 @@ def test_the_forms_take_every_level(crawled: tuple[Repo, Site]) -> None:
     repo, server = crawled
     with Service(repo.folder, ServiceConfig(schedule=False)) as service:
         ask = Asker(service, Accept="text/html")
-        submit(ask, "/settings/alerts", name="links", target="feed", change="new-link")
+        submit(ask, "/alerts", name="links", target="feed", change="new-link")
         submit(ask, "/settings", url=server.url("/"), change="out-link", editing="1", allow_private="on")
         kept = load(repo.folder / "recrawl.toml")
         assert (kept.alerts[0].change, kept.seeds[0].change) == ("new-link", "out-link")
-        assert "new-link" in ask.get("/settings/alerts").text
+        assert "new-link" in ask.get("/alerts").text
         assert "new-link" in ask.get("/settings/changes").text, "suggested"
-        refused = submit(ask, "/settings/alerts", name="links", target="feed", change="new-links")
+        refused = submit(ask, "/alerts", name="links", target="feed", change="new-links")
         assert refused.status == 400
         assert "invalid change" in refused.text
         outside = submit(ask, "/settings", url=server.url("/"), change="relevance:/etc/passwd", editing="1")

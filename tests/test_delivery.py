@@ -657,7 +657,7 @@ def test_an_alert_about_a_page_that_cannot_be_matched_is_parked_and_the_others_g
 ) -> None:
     quote = rules.matching_quote
 
-    def failing(rule: Alert, update: Any, repo: Any) -> str | None:
+    def failing(rule: Alert, update: Any, repo: Any) -> Any:
         if update.url.endswith(BAD):
             raise IndexError("a page that no one expected")
         return quote(rule, update, repo)

@@ -32,6 +32,8 @@ from recrawl.record.schema.migrations import migrate
 from recrawl.repository.results.failures import FAILURES
 from recrawl.settings import SETTINGS, load
 from tests.base_install import base_environment
+from tests.small_shop import SmallShop
+from tests.test_alerts_for_people import Mailbox
 from tests.warm_commands import WarmCommands
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -324,6 +326,42 @@ def test_the_read_me_does_what_it_says(tmp_path: Path, base_tools: Path, example
     assert re.search(r"cycle 1: \d+ visits in .* changed", output)
     assert re.search(r"^@@ -\d+ \+\d+ @@$", output, re.MULTILINE), "the front page changes every day"
     assert int(output.split()[-1]) > 20
+
+
+SHOWN = re.compile(r"^```(sh tutorial|text)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+NUMBER = re.compile(r"\d+")
+INIT = re.compile(r"^(recrawl init \w+ && cd \w+)$", re.MULTILINE)
+
+
+def in_general(line: str) -> str:
+    """A line of output without what differs from run to run: numbers, and how far columns are apart."""
+    return " ".join(NUMBER.sub("#", line).split())
+
+
+@pytest.mark.parametrize("page", those_with("sh tutorial"), ids=name_of)
+def test_tutorials_do_whole_jobs(page: Path, tmp_path: Path, base_tools: Path) -> None:
+    """In a base install, on a shop that changes and fails while it is watched; the output is as the page shows it."""
+    shown = SHOWN.findall(page.read_text())
+    with SmallShop() as shop, Mailbox() as mailbox:
+        script = f"{TELL_FAILED}\n"
+        for number, (kind, text) in enumerate(shown):
+            script += f"echo '<{number}>'\n{text}" if kind != "text" else ""
+        script = INIT.sub(rf"\1\nrecrawl config private_targets {mailbox.target}", script)
+        script = script.replace("https://example.org", shop.url).replace("smtp://mail.example.org", mailbox.target)
+        output = run(["bash", "-c", script], made(tmp_path / "here"), base_tools)[1]
+    output = output.replace(shop.url, "https://example.org")
+    assert "[failed]" not in output, output[-3000:]
+    parts = dict(re.findall(r"^<(\d+)>\n(.*?)(?=^<\d+>|\Z)", output, re.MULTILINE | re.DOTALL))
+    for number, (kind, text) in enumerate(shown):
+        if kind == "text":
+            said = parts[str(number - 1)]
+            lines = iter([in_general(line) for line in said.splitlines()])
+            for wanted in map(in_general, text.splitlines()):
+                assert any(line.startswith(wanted) for line in lines), f"{wanted!r} is not in:\n{said}"
+    if "smtp:" in page.read_text():
+        subjects = [mail["Subject"] for mail in mailbox.mails]
+        assert len(subjects) == 2, "the test message, and the price"
+        assert f"**{subjects[1]}**" in page.read_text()
 
 
 @pytest.mark.parametrize("page", those_with("python"), ids=name_of)

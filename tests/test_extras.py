@@ -77,7 +77,7 @@ def test_every_module_imports_without_the_extras_or_needs_one_of_them(base: Base
             "mcp_server",
             "cluster",
         ),
-        *("crawl.render", "crawl.login.browser", "serve.alerts.apprise_process", "repository.sinks.postgres"),
+        *("crawl.render", "crawl.login.browser", "repository.alerts.apprise_process", "repository.sinks.postgres"),
     )
     needs = [name for name in without.split() if not name.removeprefix("recrawl.").startswith(parts)]
     assert needs == []

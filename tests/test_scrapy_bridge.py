@@ -102,6 +102,20 @@ def test_a_spider_yields_the_same_items_with_fewer_downloads(spider: tuple[Spide
         assert [version.time.timestamp() for version in page.versions] == [run.now - 2 * DAY, run.now]
 
 
+def test_a_dead_link_is_not_requested_in_every_run(spider: tuple[Spider, Site]) -> None:
+    run, web = spider
+    web["/"] = front("/a", "/lost", "/gone")
+    run(RECRAWL_BUDGET=0)
+    web.forget()
+    second = run(RECRAWL_BUDGET=0)
+    assert second["downloads"] == 0
+    assert second["stats"]["recrawl/stored"] == 4, "a callback is told of the dead ones as before"
+    web["/lost"] = one("found again")
+    for _ in range(7):
+        found = run(RECRAWL_BUDGET=0)
+    assert "lost found again" in found["items"]
+
+
 def test_redirects_errors_and_robots_are_those_of_scrapy(spider: tuple[Spider, Site]) -> None:
     run, web = spider
     web["/"] = front("/old", "/now", "/broken", "/secret", "/lost")

@@ -25,7 +25,6 @@ from recrawl.repository.alerts.rules import check_rule
 from recrawl.repository.delivery.engine import CallReport, Engine, OutboxEntry
 from recrawl.repository.outgoing import NotSent, server_of, signature
 from recrawl.repository.repository import Repository
-from recrawl.serve.alerts.messages import notify
 from recrawl.serve.dispatcher import Dispatcher
 from recrawl.serve.service import Service, ServiceConfig
 from recrawl.settings import Alert, Settings, load, write_alerts, write_value
@@ -303,7 +302,7 @@ def test_apprise_addresses_need_apprise(bench: Bench) -> None:
     assert "pprise" in row["error"]
     report = CallReport()
     entry = OutboxEntry(1, "k", 0, "", 0, row["body"])
-    AlertReceiver(Alert("x", "nonsense://nobody"), Settings(), lambda: 0.0, notify).call([entry], report, lambda: False)
+    AlertReceiver(Alert("x", "nonsense://nobody"), Settings(), lambda: 0.0).call([entry], report, lambda: False)
     ((_, error),) = report.results
     assert isinstance(error, NotSent)
 
@@ -322,7 +321,7 @@ def test_apprise_delivers(bench: Bench, receiver: Receiver) -> None:
     bench.visit(a=b"<title>News</title><p>something new")
     bench.round()
     told = json.loads(receiver.got[0][1])
-    assert told["title"] == "all: changed"
+    assert told["title"] == "News: one 1 → something new"
     assert bench.web.url("/a") in told["message"]
     assert "something new" in told["message"]
     assert bench.states() == ["sent"]

@@ -57,8 +57,9 @@ PAGES = (
     "/changes?what=new",
     "/search",
     "/search?q=the",
-    "/why",
-    "/why?url=",
+    "/pages",
+    "/pages?site=0&state=live",
+    "/start",
     "/lab",
     "/settings",
     "/settings/policy",
@@ -69,7 +70,7 @@ PAGES = (
     "/settings/limits",
     "/settings/other",
     "/settings/noise",
-    "/settings/alerts",
+    "/alerts",
     "/settings/deliveries",
     "/api/docs",
 )
@@ -207,7 +208,7 @@ def test_an_empty_repository_says_what_to_do(browser: Browser, tmp_path: Path) -
     create(tmp_path / "empty", TEMPLATE)
     with Service(tmp_path / "empty", ServiceConfig(schedule=False)) as service:
         context, watched = tab(browser, service)
-        expect(watched.go("/").get_by_text("Nothing crawled yet")).to_be_visible()
+        expect(watched.go("/").get_by_role("heading", name="Which site or page do you want to keep?")).to_be_visible()
         watched.check()
         for path in ("/sites", "/changes", "/search?q=word", "/lab", "/settings", "/settings/noise"):
             watched.go(path)
@@ -419,14 +420,17 @@ def test_search_by_site_and_time(watched: Watched) -> None:
 
 
 def test_why_not_visited(watched: Watched, living: Living) -> None:
-    page = watched.go("/why")
-    page.get_by_label("Page URL").fill(living.hostile)
-    page.get_by_role("button", name="Explain").click()
-    expect(page.locator("main section")).to_contain_text("Last visit:")
-    expect(page.locator("main section")).to_contain_text("The next cycle")
+    page = watched.go("/pages")
+    page.get_by_label("Go to the page").fill(living.hostile)
+    page.get_by_role("button", name="Show").click()
+    page.get_by_role("link", name="Why and when").click()
+    reasons = page.get_by_role("region", name="Why it was visited or not")
+    expect(reasons).to_contain_text("Last visit:")
+    expect(reasons).to_contain_text("The next cycle")
     watched.check()
-    page.get_by_label("Page URL").fill("https://nowhere.example/")
-    page.get_by_role("button", name="Explain").click()
+    page = watched.go("/pages")
+    page.get_by_label("Go to the page").fill("https://nowhere.example/")
+    page.get_by_role("button", name="Show").click()
     expect(page.locator("#e-url")).to_contain_text("is not known here")
 
 
@@ -671,7 +675,7 @@ def test_a_preview_that_takes_long_is_given_up(watched: Watched, monkeypatch: py
 
 
 def test_an_alert_is_made_changed_and_removed(watched: Watched, living: Living) -> None:
-    page = watched.go("/settings/alerts")
+    page = watched.go("/alerts")
     page.get_by_label("Name").fill("two words")
     page.get_by_label("Target", exact=True).fill("nowhere")
     page.get_by_label("Changed elements").fill("p[[")
@@ -683,7 +687,7 @@ def test_an_alert_is_made_changed_and_removed(watched: Watched, living: Living) 
         expect(page.locator(f"#e-{name}")).to_be_visible()
     assert load(living.folder / "recrawl.toml").alerts == ()
     watched.check(refused=True)
-    page.goto(f"{watched.root}/settings/alerts")
+    page.goto(f"{watched.root}/alerts")
     page.get_by_label("Name").fill("prices")
     page.get_by_label("Changed elements").fill(".price")
     page.get_by_label("Words changed").fill("10")

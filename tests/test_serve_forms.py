@@ -32,7 +32,7 @@ FORMS = {
     **{topic: (f"/settings/{topic}", "form.settings") for topic in TOPICS},
     **{f"policy {name}": (f"/settings/policy?policy={name}", "form[aria-labelledby=h-policy]") for name in POLICIES},
     "seed": ("/settings?edit={seed}", "form[aria-labelledby=h-add]"),
-    "alert": ("/settings/alerts?edit=prices", "form[aria-labelledby=h-add]"),
+    "alert": ("/alerts?edit=prices", "form[aria-labelledby=h-add]"),
 }
 GOOD = {
     "every": "1w", "quiet_hours": "22:00-06:00", "bytes": "10MB", "digest": "1d", "change": "words:20",

@@ -28,7 +28,8 @@ PAGES = (
     "/changes",
     f"/changes?path={HARM.replace('/', '%2F')}",
     "/search?q=alert",
-    "/why?url=",
+    "/pages",
+    "/start",
     "/lab",
     "/settings",
     "/settings/policy",
@@ -36,7 +37,7 @@ PAGES = (
     "/settings/other",
     "/api/docs",
     "/settings/noise",
-    "/settings/alerts",
+    "/alerts",
     "/settings/deliveries",
 )
 

@@ -18,7 +18,7 @@ import pytest
 from recrawl.crawl.visits import reader_pool
 from recrawl.crawl.visits.messages import ReaderConfig, Reading, Task
 from recrawl.discover.urls import UrlRules
-from recrawl.serve.jobs import processes
+from recrawl.repository import processes
 from recrawl.serve.jobs.queue import Jobs, JobSpec, JobStep
 from recrawl.serve.jobs.uploads import Uploads
 from recrawl.serve.turn_process import ProcessRunner

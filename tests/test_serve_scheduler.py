@@ -107,21 +107,75 @@ def test_a_shorter_period_counts_at_once(repo: Repo) -> None:
         turns.ends.put(TurnResult(DONE))
 
 
-def test_the_first_site_is_crawled_as_soon_as_it_is_added(repo: Repo) -> None:
+CRAWL = {"period": 86400.0, "crawl": True}
+
+
+def test_a_site_is_crawled_as_soon_as_it_is_added(repo: Repo) -> None:
     clock, turns, told = Clock(1_000_000.0), Turns(), Told()
     with scheduled(repo, clock, turns, told) as scheduler:
         turns.begun.get(timeout=WAIT)  # without a site, as a container that was just started
         turns.ends.put(TurnResult({**DONE, "visits": 0}))
         told.wait("ended")
-        later(scheduler, clock, 60)
-        assert turns.begun.empty()
-        repo.run("add", "http://news.test/")
-        assert turns.begun.get(timeout=WAIT) == {"period": 86400.0}
-        turns.ends.put(TurnResult({**DONE, "visits": 1}))
+        cycle = scheduler.status().cycle_due
+        for name in ("news", "more"):
+            later(scheduler, clock, 60)
+            assert turns.begun.empty()
+            repo.run("add", f"http://{name}.test/")
+            assert turns.begun.get(timeout=WAIT) == CRAWL
+            turns.ends.put(TurnResult({**DONE, "visits": 1}))
+            told.wait("ended")
+        assert scheduler.status().cycle_due == cycle  # a crawl puts no cycle off
+        repo.run("add", "http://news.test/", "--limit", "7")  # other pages may be its own now
+        assert turns.begun.get(timeout=WAIT) == CRAWL
+        turns.ends.put(TurnResult(DONE))
         told.wait("ended")
-        repo.run("add", "http://more.test/")
+        repo.run("add", "http://news.test/", "--every", "6h")
+        later(scheduler, clock, 6 * 3600)
+        order = turns.begun.get(timeout=WAIT)
+        assert order["requests"]  # a rule for visits asks for no crawl
+        turns.ends.put(TurnResult(DONE))
+
+
+def test_what_runs_makes_way_for_a_new_site_and_goes_on(repo: Repo) -> None:
+    clock, turns, told = Clock(1_000_000.0), Turns(), Told()
+    with scheduled(repo, clock, turns, told) as scheduler:
+        turns.begun.get(timeout=WAIT)
+        turns.ends.put(TurnResult(DONE))
+        told.wait("ended")
+        scheduler.run_now(budget=7.0)
+        ordered = turns.begun.get(timeout=WAIT)
+        repo.run("add", "http://news.test/")
+        scheduler.wake()  # it stops the turn
+        assert turns.begun.get(timeout=WAIT) == CRAWL
+        turns.ends.put(TurnResult(DONE))
+        assert turns.begun.get(timeout=WAIT) == ordered
+        turns.ends.put(TurnResult(DONE))
+
+
+def test_a_visit_that_is_requested_during_a_turn_follows_it(repo: Repo) -> None:
+    clock, turns, told = Clock(1_000_000.0), Turns(), Told()
+    with scheduled(repo, clock, turns, told) as scheduler:
+        turns.begun.get(timeout=WAIT)
+        assert not scheduler.run_requests()
+        turns.ends.put(TurnResult(DONE))
+        assert turns.begun.get(timeout=WAIT) == {"period": 86400.0, "requests": True}
+        turns.ends.put(TurnResult(DONE))
+
+
+def test_a_site_added_during_a_pause_waits_for_its_end(repo: Repo) -> None:
+    clock, turns, told = Clock(1_000_000.0), Turns(), Told()
+    with scheduled(repo, clock, turns, told) as scheduler:
+        turns.begun.get(timeout=WAIT)
+        turns.ends.put(TurnResult(DONE))
+        told.wait("ended")
+        scheduler.pause()
+        repo.run("add", "http://news.test/")
         later(scheduler, clock, 60)
-        assert turns.begun.empty()  # later ones wait for the next turn
+        assert scheduler.status().due is None
+        assert turns.begun.empty()
+        scheduler.resume()
+        assert turns.begun.get(timeout=WAIT) == CRAWL
+        turns.ends.put(TurnResult(DONE))
 
 
 def test_a_pause_stops_the_turn_and_outlasts_a_restart(repo: Repo) -> None:

@@ -17,6 +17,7 @@ import pkgutil
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import traceback
@@ -97,6 +98,8 @@ def _answer(client: socket.socket, address: str, parent: int) -> None:
     request, fds, _, _ = socket.recv_fds(client, _LONGEST, 3)
     if request == _READER:
         os.setpgid(0, 0)
+        peer = struct.unpack("3i", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+        os.chdir(f"/proc/{peer}/cwd")  # the archive may lie in the folder of the command
         client.send(os.getpid().to_bytes(8, "big"))
         sys.argv = ["reader", str(fds[0]), str(parent)]
         reader_process.main()

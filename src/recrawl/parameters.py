@@ -279,7 +279,15 @@ ParkedNumbers = Annotated[
     list[int] | None, Described("Numbers of parked changes; all of the receiver if omitted.", least=0)
 ]
 AlertName = Annotated[str, Described("Name of the alert.")]
-AlertTarget = Annotated[str, Described("`feed`, the URL of a webhook, or an Apprise URL.")]
+AlertTarget = Annotated[
+    str,
+    Described(
+        "`feed`, the URL of a webhook, a mail server as smtp://mail.example.org/?to=me@example.org, or an Apprise URL."
+    ),
+]
+WatchedPage = Annotated[str, Described("URL of the page.")]
+WatchedElements = Annotated[str, Described("The elements with the value (CSS selector).")]
+ValueName = Annotated[str, Described("The words after which the number stands.")]
 FeedUrl = Annotated[str, Described("URL of the feed.")]
 HubUrl = Annotated[str, Described("URL of the hub, as given in the feed.")]
 SubscriptionName = Annotated[str, Described("Name of the subscription.")]
@@ -299,7 +307,17 @@ class AlertConditions(TypedDict, total=False):
 
     site: Site
     path: Annotated[str, Described("Only URLs that match this pattern: /news/*, or re:...")]
+    page: Annotated[str, Described("Only this page: its URL.")]
+    tag: Tag
     selector: Annotated[str, Described("Only if the text of these elements changed (CSS selector).")]
+    ignore: Annotated[str, Described("Elements that do not count (CSS selector).")]
+    when: Annotated[
+        str,
+        Described(
+            "Only if this holds now and did not before: price below 100, contains sold out, falls by 10 %, more than "
+            "5 % of the content; several joined by ;."
+        ),
+    ]
     text: Annotated[str, Described("Only if this text was added; a regular expression after re:.")]
     divergence: LeastDivergence
     significant: Significant
@@ -312,6 +330,15 @@ class AlertConditions(TypedDict, total=False):
     secret: Annotated[str | None, Described("Key that signs webhook requests; the existing one if omitted.")]
     digest: Annotated[str, Described("Collect updates for this long (1h, 1d); empty sends immediately.")]
     hold: Annotated[bool, Described("Wait two visits; send nothing if the page reverts.")]
+    quiet: Annotated[str, Described("Send nothing in these hours: 22:00-07:00 Europe/Berlin; it waits for their end.")]
+    subject: Annotated[
+        str,
+        Described(
+            "Template of the subject, with {title}, {url}, {before}, {after}, {quote}, {outcome}, {link}, {alert}; "
+            "empty: what changed."
+        ),
+    ]
+    message: Annotated[str, Described("Template of the text of each update, with the same fields.")]
 
 
 class ChangeConditions(TypedDict, total=False):

@@ -163,6 +163,11 @@ SETTINGS: tuple[Setting, ...] = (
         [],
         "Servers with private addresses that alerts, sinks and WebSub requests may go to, as http://10.0.0.5:8080.",
     ),
+    Setting(
+        "dashboard",
+        "",
+        "Address of the dashboard, for links in alerts: https://watch.example.org. Default: that of the service.",
+    ),
     Setting("bytes", "0", "Most bytes received per cycle, such as 200MB or 1.5GB; 0 is no limit."),
     Setting(
         "site_share",
@@ -236,8 +241,16 @@ class Alert:
     site: str = ""
     path: str = ""
     """A pattern of URLs, as in a seed's `include`."""
+    page: str = ""
+    """URL of the only page."""
+    tag: str = ""
+    """Only pages with this tag, or of sites with it."""
     selector: str = ""
     """CSS selector of elements whose text must have changed."""
+    ignore: str = ""
+    """CSS selector of elements that do not count."""
+    when: str = ""
+    """Conditions on texts and numbers, joined by `;`: "price below 100; contains in stock"."""
     text: str = ""
     """Words in the added text, or a regular expression after `re:`."""
     divergence: float = 0.0
@@ -254,6 +267,12 @@ class Alert:
     """Collect updates for this duration; send at once if empty."""
     hold: bool = False
     """Wait two visits, and send nothing if the page has reverted."""
+    quiet: str = ""
+    """Hours in which nothing is sent: 22:00-07:00, UTC unless a time zone follows."""
+    subject: str = ""
+    """Template of the subject; if empty, it says what changed."""
+    message: str = ""
+    """Template of the text of each update."""
 
 
 @dataclass(frozen=True, slots=True)

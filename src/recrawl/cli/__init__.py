@@ -3,6 +3,8 @@
 `recrawl COMMAND` imports only the module of that command, so that `recrawl --help` and small queries start quickly.
 Commands parse options and print; the work is done by `recrawl.repository` and `recrawl.lab`.
 
+watch.py     keep sites or pages in one command: watch
+alert.py     alert rules
 track.py     create a repository, say what it tracks: init, add, rm, tag, config, access
 refresh.py   visit pages: crawl, cycle, recheck, run; serve, mcp
 demo.py      a repository that stays fresh, on a small web
@@ -51,6 +53,7 @@ VERBS: dict[str, str] = {
     "cycle": "Refresh once, within a budget.",
     "recheck": "Visit pages or sites now.",
     "run": "Refresh continuously.",
+    "watch": "Keep sites or pages: download them, then print changes.",
     "serve": "Run the service: scheduler, dashboard, API.",
     "mcp": "Answer an assistant over standard input and output.",
     "status": "Show size, age and the last cycles.",
@@ -64,6 +67,7 @@ VERBS: dict[str, str] = {
     "why": "Explain visits; how likely and how often pages change.",
     "search": "Search the newest version of every page.",
     "anchor": "Find the page that links a site's newest pages.",
+    "alert": "Be told of changes by mail, webhook, chat or feed.",
     "noise": "Suggest filters for noise (dates, counters, ads).",
     "policies": "List the policies and their sources.",
     "plugins": "List the plug-ins of installed packages.",
@@ -84,11 +88,11 @@ VERBS: dict[str, str] = {
     "lab": "Replay policies, repeat experiments, generate and serve webs.",
 }
 """Command to help text, in the order in which users need them."""
-DAILY = ("init", "add", "crawl", "cycle", "run", "serve", "status", "changes", "diff", "search")
+DAILY = ("watch", "init", "add", "crawl", "cycle", "run", "serve", "status", "changes", "diff", "search")
 MORE = {
     "Sites and pages": ("sites", "pages", "log", "show", "recheck", "tag", "rm"),
     "Why and when": ("why", "anchor", "noise", "policies"),
-    "Settings": ("config", "access", "plugins", "completion"),
+    "Settings": ("alert", "config", "access", "plugins", "completion"),
     "Other systems": ("import", "export", "chunks", "sink", "mcp"),
     "Maintenance": ("usage", "check", "erase", "thin", "move", "cluster"),
     "Try and compare": ("demo", "lab"),
@@ -101,6 +105,8 @@ _OF_MODULE = {
     "track": ("init", "add", "rm", "tag", "config", "access"),
     "refresh": ("crawl", "cycle", "recheck", "run", "serve", "mcp"),
     "demo": ("demo",),
+    "watch": ("watch",),
+    "alert": ("alert",),
     "read": ("status", "usage", "sites", "pages", "changes", "log", "show", "diff", "search"),
     "explain": ("why", "anchor", "noise", "policies", "plugins"),
     "exchange": ("import", "export", "chunks", "sink"),

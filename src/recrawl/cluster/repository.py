@@ -225,7 +225,9 @@ class ClusterRepository(MovableCluster):
         self._run("recheck", given, None, wait=wait, progress=progress, stop=stop)
         if turn.requests_only or stop():
             return None
-        self._run("crawl", given, None, wait=wait, progress=progress, stop=stop)
+        crawled = self._run("crawl", given, None, wait=wait, progress=progress, stop=stop)
+        if turn.crawl_only:
+            return crawled
         if stop():
             return None
         return self._run(

@@ -22,6 +22,7 @@ thinning.py    records of old versions taken out by rules
 room.py        a limit of the size: thin out before it, end at it
 erased_check.py  every file read to prove that nothing is left of them
 truth.py       versions, changes and search verified against the WARC records alone
+processes.py   child processes: priority, output, end; one-shot commands with a time limit
 outgoing.py    POST requests to webhooks and hubs, under the address rules
 sinks/         every change, delivered to other systems
 delivery/      the engine that delivers to sinks and sends alerts

@@ -34,7 +34,10 @@ from recrawl.parameters import (
     TagName,
     Target,
     TimeLimit,
+    ValueName,
     Wait,
+    WatchedElements,
+    WatchedPage,
 )
 from recrawl.record import storage
 from recrawl.record.rows import NO_NUMBER
@@ -50,6 +53,7 @@ from recrawl.repository.results.values import (
     SavedFilter,
     TagCounts,
     Tagged,
+    TestedAlert,
     Untagged,
 )
 from recrawl.settings import (
@@ -75,6 +79,7 @@ if TYPE_CHECKING:
     from recrawl.record.blobs.moves import MovedArchive
     from recrawl.record.rows import Row
     from recrawl.record.store.moves import MovedStore
+    from recrawl.repository.alerts.trial import AlertTrial, WatchedValue
     from recrawl.repository.checking import CheckReport
     from recrawl.repository.delivery.parked import Parked
     from recrawl.repository.erasing import Erasure
@@ -331,6 +336,7 @@ class Repository(Reader):
         bytes: Bytes = "",  # noqa: A002
         sync: str = "start",
         count: int = 0,
+        now: bool = True,
         progress: Callable[[Progress], None] | None = None,
         stop: Callable[[], bool] = lambda: False,
         sleep: Callable[[float], None] = time.sleep,
@@ -341,7 +347,8 @@ class Repository(Reader):
         Yields the report of each cycle. With 6h, they begin at 00:00, 06:00, 12:00 and 18:00 UTC.
 
         A period that is missed is not made up for. `sync` says when in the period pages are visited: start,
-        most-at-start or even. `count` ends the run after that many cycles; 0 is never. Waits for the lock.
+        most-at-start or even. `count` ends the run after that many cycles; 0 is never. Without `now`, the first cycle
+        is that of the next multiple of the period. Waits for the lock.
         """
         from recrawl.choose import describe  # lazy: loads the policies
         from recrawl.repository import turns  # lazy: loads the policies
@@ -356,7 +363,7 @@ class Repository(Reader):
             rules=rules,
         )
         turns.check_turn(self.storage, self.settings, budget)
-        due, done = self._timer(), 0
+        due, done = self._timer() if now else turns.next_due(0.0, self._timer(), period), 0
         while not stop():
             self._wait_until(turns.allowed_from(self.settings, due), stop, sleep)
             if stop():
@@ -493,12 +500,49 @@ class Repository(Reader):
     @operation(http="PUT /alerts/{name}", writes=True)
     def put_alert(self, *, name: AlertName, target: AlertTarget, **conditions: Unpack[AlertConditions]) -> Alert:
         """Create or replace an alert rule; without `secret`, an existing secret is kept."""
+        from recrawl.repository.alerts.matching import match_from_now  # lazy: see above
         from recrawl.repository.alerts.rules import with_rule  # lazy: loads what parses pages
 
         with changing(self.settings_file):
-            after = with_rule(self.settings.alerts, name, target, conditions)
+            before = self.settings.alerts
+            after = with_rule(before, name, target, conditions)
+            if not before:
+                match_from_now(self)
             write_alerts(self.settings_file, after)
         return next(rule for rule in after if rule.name == name)
+
+    @operation(http="POST /alerts/try", commands=("alert",), slow=True)
+    def try_alert(
+        self, *, name: AlertName = "trial", target: AlertTarget = "feed", **conditions: Unpack[AlertConditions]
+    ) -> AlertTrial:
+        """Show which alerts a rule would have sent for the newest changes that are recorded. Nothing is sent."""
+        from recrawl.repository.alerts.rules import with_rule  # lazy: loads what parses pages
+        from recrawl.repository.alerts.trial import try_rule  # lazy: see above
+
+        return try_rule(self, with_rule((), name, target, conditions)[0])
+
+    @operation(http="POST /alerts/{name}/test", commands=("alert",), writes=True)
+    def test_alert(self, *, name: AlertName) -> TestedAlert:
+        """Send a test message to the target of an alert rule."""
+        from recrawl.repository.alerts.receiver import AlertReceiver  # lazy: few commands send
+
+        AlertReceiver(self._alert(name), self.settings, self.now).test()
+        return TestedAlert(name)
+
+    @operation(http="GET /values", commands=("alert",), slow=True)
+    def watched_values(
+        self, *, url: WatchedPage, selector: WatchedElements = "", words: ValueName = ""
+    ) -> list[WatchedValue]:
+        """List the values of chosen elements of a page over its versions: a price, a stock, a version number."""
+        from recrawl.repository.alerts.trial import watched_values  # lazy: loads what parses pages
+
+        return watched_values(self, url, selector, words)
+
+    def _alert(self, name: str) -> Alert:
+        for rule in self.settings.alerts:
+            if rule.name == name:
+                return rule
+        raise NotKnown(f"there is no alert '{name}'")
 
     @operation(http="DELETE /alerts/{name}", writes=True)
     def remove_alert(self, *, name: AlertName) -> Removed:
@@ -700,7 +744,14 @@ class Repository(Reader):
         return counts.delivered
 
     def deliver_all(self, *, stop: Callable[[], bool] = lambda: False) -> None:
-        """Deliver what is due to every sink; `notify` gets a sentence for each that fails, and the others go on."""
+        """Send the alerts of new visits, and deliver what is due to every sink.
+
+        `notify` gets a sentence for each receiver that fails, and the others go on. A service that runs does both.
+        """
+        if self.settings.alerts:
+            from recrawl.repository.alerts.sending import send_alerts  # lazy: few repositories have alerts
+
+            send_alerts(self, self._notify, stop)
         if self.settings.sinks:
             from recrawl.repository.sinks import delivery  # lazy: few repositories have sinks
 

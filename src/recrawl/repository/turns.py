@@ -58,6 +58,8 @@ class Turn:
     rules: RunRules = field(default_factory=RunRules)
     requests_only: bool = False
     """Visit only pages that were requested or whose interval is over."""
+    crawl_only: bool = False
+    """Crawl new pages, and make no cycle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +187,10 @@ def take(
             return rechecked
         with watched(folder, calls, "crawling", None) as progress:
             controls = cycles.Controls(stop=stop, progress=progress)
-            cycles.crawl(storage, options, [seed.url for seed in values.seeds], controls, skip_recent_failures=True)
+            seeds = [seed.url for seed in values.seeds]
+            crawled = cycles.crawl(storage, options, seeds, controls, skip_recent_failures=True)
+        if turn.crawl_only:
+            return crawled
         if stop():
             return None
         before = cycles.unfinished(storage.store, "cycle")  # it keeps its policy and its budget

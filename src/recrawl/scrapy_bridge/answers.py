@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 
 from scrapy import Request
 from scrapy.exceptions import (
@@ -19,6 +19,7 @@ from scrapy.http import Response
 from scrapy.responsetypes import responsetypes
 
 from recrawl import Answer, Failure, Page, Repository
+from recrawl.columns import DAY
 from recrawl.errors import RecrawlError
 
 STORED = "recrawl"
@@ -33,6 +34,8 @@ _FAILURES: tuple[tuple[type[Exception], Failure], ...] = (
     (DownloadFailedError, Failure.CONNECT),
     (ResponseDataLossError, Failure.CUT_OFF),
 )
+_REMEMBERED = 7 * DAY
+"""Seconds for which a dead link is not requested again."""
 _MAX_MOVES = 5
 _ENCODED = ("content-encoding", "transfer-encoding", "content-length")
 """Headers that do not fit a body that was decompressed."""
@@ -74,7 +77,7 @@ def redirects_of(request: Request, at: float) -> list[Answer]:
 def stored_response(repository: Repository, url: str) -> tuple[Response | None, datetime | None]:
     """What the repository holds for a URL, and when that was downloaded.
 
-    It is the newest version, 404 for a page that is gone, or None.
+    It is the newest version, 404 for a page that is gone or a link that was dead in the last days, or None.
     """
     try:
         asked = repository.page(url)
@@ -83,6 +86,8 @@ def stored_response(repository: Repository, url: str) -> tuple[Response | None, 
             return Response(url, status=404, flags=[STORED]), page.last_visit
         if page.state not in ("live", "missing"):
             return None, None
+        if page.title is None:
+            return _dead(repository, page, url)
         version = page.version()
         status, headers, body = version.status, version.headers, version.body
     except RecrawlError:
@@ -91,6 +96,14 @@ def stored_response(repository: Repository, url: str) -> tuple[Response | None, 
     named = {name: value for name, value in headers if name.lower() not in _ENCODED}
     kind = responsetypes.from_args(headers={k.encode(): v.encode() for k, v in named.items()}, url=answered, body=body)
     return kind(answered, status=status, headers=named, body=body, flags=[STORED]), version.time
+
+
+def _dead(repository: Repository, page: Page, url: str) -> tuple[Response | None, datetime | None]:
+    """404 for a page that was never there and was asked for lately: its links stay, and need no request each time."""
+    tried = (repository.storage.store.pages.details(page.id) or {}).get("last_try")
+    if page.state != "missing" or tried is None or not 0 <= repository.now() - tried < _REMEMBERED:
+        return None, None
+    return Response(url, status=404, flags=[STORED]), datetime.fromtimestamp(tried, UTC)
 
 
 def _moved_to(repository: Repository, page: Page) -> Page:

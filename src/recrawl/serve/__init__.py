@@ -14,6 +14,7 @@ The service uses the Python API (`recrawl.repository`, `recrawl.lab`) and nothin
     cycle_log.py      the plan at start-up, and a line for each crawl and cycle
     dispatcher.py     the thread that matches alerts, and delivers them and the changes for sinks
     problems.py       errors as RFC 9457 problem documents or HTML
+    alert_feed.py     the updates found by alert rules, as an Atom feed
     memento.py        /timegate, /timemap and /memento (RFC 7089)
     replay.py         stored pages as they looked, in a sandbox
     metrics.py        /metrics for Prometheus
@@ -21,7 +22,6 @@ The service uses the Python API (`recrawl.repository`, `recrawl.lab`) and nothin
     access/           connections, middleware, sessions and login
     api/              the JSON API under /api/v1
     dashboard/        the HTML pages
-    alerts/           where alerts go: webhooks, Apprise, a feed
     jobs/             long commands and queries in child processes, uploaded files
     push.py           IndexNow and WebSub receivers, renewal of subscriptions
 """

@@ -14,10 +14,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from recrawl.errors import RecrawlError
-from recrawl.serve import api, memento, metrics, push, replay
+from recrawl.serve import alert_feed, api, memento, metrics, push, replay
 from recrawl.serve.access import security
 from recrawl.serve.access.security import Guard
-from recrawl.serve.alerts import feed
 from recrawl.serve.context import Context
 from recrawl.serve.problems import Problem, as_problem, problem_response, wants_page
 
@@ -45,7 +44,7 @@ def build(context: Context) -> Starlette:
             *memento.routes(context),
             *replay.routes(context),
             *push.routes(context),
-            *feed.routes(context),
+            *alert_feed.routes(context),
             *_assistants(context),
             *pages,
         ],

@@ -24,7 +24,6 @@ from recrawl.repository.delivery.engine import Engine
 from recrawl.repository.opening import TEMPORARY_ERRORS
 from recrawl.repository.repository import Repository
 from recrawl.repository.sinks.delivery import receivers
-from recrawl.serve.alerts.messages import notify
 from recrawl.settings import Settings
 
 _INTERVAL = 1.0
@@ -41,7 +40,11 @@ class Dispatcher:
         folder: Path,
         clock: Callable[[], float],
         publish: Callable[[str, dict[str, Any]], None] = lambda _kind, _data: None,
+        *,
+        dashboard: str = "",
     ) -> None:
+        """`dashboard` is the address of the service, for links in alerts."""
+        self._dashboard = dashboard
         self._folder = folder
         self._clock = clock
         self._publish = publish
@@ -105,4 +108,4 @@ class Dispatcher:
             for body in found:
                 self._publish("alert", body)
         Outbox(repository).drop_others(values.alerts)
-        return [AlertReceiver(rule, values, self._clock, notify) for rule in values.alerts]
+        return [AlertReceiver(rule, values, self._clock, dashboard=self._dashboard) for rule in values.alerts]

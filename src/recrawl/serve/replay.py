@@ -2,13 +2,15 @@
 
 /replay/CAPABILITY/VERSION/URL           what the URL showed at the time of a version
 /replay/CAPABILITY/VERSION.added.7/URL   the same, with the text marked that version 7 of the page lacks
+/replay/CAPABILITY/VERSION.pick/URL      the same, to choose an element by a click
 
 Three barriers, each of which holds alone:
 
 - the page is inert: `repository.replay` removes what runs and lets every URL lead here;
 - the Content-Security-Policy of every answer has `sandbox` without any permission: the page has an opaque origin, so it
   reads no cookie and no storage of the dashboard, runs no script, sends no form, opens no window, and moves no other
-  frame. The policy lets it load images, fonts and stylesheets from /replay/CAPABILITY/ and nothing else;
+  frame. The policy lets it load images, fonts and stylesheets from /replay/CAPABILITY/ and nothing else. To choose an
+  element, one script of ours runs in it, known by its digest; no other does, and it tells the dashboard a selector;
 - the dashboard shows it in a frame with the attribute `sandbox`, and its policy lets frames show this service alone.
 
 A page of an opaque origin sends no cookies, so its images could not be authorised by the session. The capability
@@ -17,7 +19,10 @@ authorises them: a signature over the time until which it is valid. It opens /re
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from starlette.concurrency import run_in_threadpool
@@ -36,8 +41,9 @@ from recrawl.times import remaining
 PATH = "/replay/"
 _HOUR = 3600
 _LIFETIME = 12 * _HOUR
-_VIEW = re.compile(r"(\d{1,18})(?:\.(added|removed)\.(\d{1,18}))?")
-"""A version; for its page, with the text marked that another version lacks."""
+_VIEW = re.compile(r"(\d{1,18})(?:\.(added|removed)\.(\d{1,18})|\.(pick))?")
+"""A version; for its page, with the text marked that another version lacks, or with our script."""
+_PICKER = Path(__file__).with_name("dashboard") / "static" / "pick.js"
 
 
 def capability(context: Context) -> str:
@@ -66,12 +72,26 @@ def routes(context: Context) -> list[Route]:
         try:
             shown = await run_in_threadpool(_read, context, int(view[1]), url, prefix, against, view[2] or "")
             status = 200
+            if view[4] and shown.content_type.startswith("text/html"):
+                return _to_choose(request, given, shown)
         except (NotKnown, DamagedRecord, Unreadable) as error:
             status, text = 404, f"Not in the archive: {url}\n\n{error}.\n"
             shown = Shown("text/plain; charset=utf-8", text.encode("utf-8", "replace"))
         return Response(shown.body, status, headers=_headers(request, given, shown.content_type))
 
     return [Route(PATH + "{capability}/{which}/{url:path}", replay, methods=["GET"])]
+
+
+def _to_choose(request: Request, given: str, shown: Shown) -> Response:
+    """A page in which an element can be chosen: our script is its only one."""
+    script = _PICKER.read_bytes()
+    digest = base64.b64encode(hashlib.sha256(script).digest()).decode()
+    headers = _headers(request, given, shown.content_type)
+    policy = headers["content-security-policy"].replace(
+        "sandbox;", f"sandbox allow-scripts; script-src 'sha256-{digest}';"
+    )
+    body = shown.body + b"<script>" + script + b"</script>"
+    return Response(body, headers=headers | {"content-security-policy": policy})
 
 
 def _read(context: Context, version: int, url: str, prefix: str, against: int | None, kind: str) -> Shown:

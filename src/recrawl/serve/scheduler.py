@@ -20,9 +20,10 @@ from recrawl.cluster.opening import open_repository
 from recrawl.errors import RecrawlError
 from recrawl.repository.marks import interval
 from recrawl.repository.opening import TEMPORARY_ERRORS, load
+from recrawl.repository.reports.seeds import begun_seeds
 from recrawl.repository.turns import allowed_from, next_due
 from recrawl.serve.turn_process import STOP_SECONDS, Message, TurnRunner
-from recrawl.settings import Settings, period_of
+from recrawl.settings import Seed, Settings, period_of
 from recrawl.times import elapsed
 
 _CLOCK_CHECK = 1.0
@@ -80,8 +81,10 @@ class Scheduler:
         self._requested: Message | None = None
         self._retry = 0.0
         self._base: float | None = None
-        self._siteless = False
-        """Whether the last turn had no site and visited no page."""
+        self._interrupted: Message | None = None
+        """A turn that was ordered and stopped for the crawl of a new site: it goes on after it."""
+        self._begun: frozenset[Seed] = frozenset()
+        """The seeds whose crawl has begun, by what decides which pages are theirs."""
         self._rechecked = 0.0
         """When pages with an interval of their own were last looked at."""
         self._status = SchedulerStatus(enabled=enabled)
@@ -91,6 +94,8 @@ class Scheduler:
         """Start the thread from the saved state."""
         self._base = self._read_meta("serve:base")
         self._status = replace(self._status, paused=bool(self._read_meta("serve:paused")))
+        with contextlib.suppress(RecrawlError), open_repository(self._folder) as repository:
+            self._begun = frozenset(map(_scope, begun_seeds(repository, load(self._folder).seeds)))
         self._thread.start()
 
     def stop(self) -> None:
@@ -106,6 +111,7 @@ class Scheduler:
     def pause(self) -> None:
         """Start no turns until `resume`; the running turn stops and is continued later."""
         self._write_meta("serve:paused", 1)
+        self._requested = None
         self._halt.set()
         self._update(paused=True)
         self._runner.stop()
@@ -117,8 +123,12 @@ class Scheduler:
         self._update(paused=False, error="", failures=0)
 
     def run_requests(self) -> bool:
-        """Visit requested pages now; return False if a turn is running: it visits them, or the next one does."""
-        return self._order({"requests": True})
+        """Visit requested pages now; return False if a turn is running: they are visited right after it."""
+        order: Message = {"requests": True}
+        with self._changed:
+            if self._status.running and self._requested is None:
+                self._requested = order
+        return self._order(order)
 
     def run_now(self, budget: float | None = None, policy: str = "", bytes_: str = "") -> bool:
         """Start a turn now, even when paused; return False if one is running."""
@@ -135,6 +145,7 @@ class Scheduler:
     def wake(self) -> None:
         """Recompute when the next turn is due, after settings changed."""
         self._retry = 0.0
+        self._make_way()
         with self._changed:
             self._changed.notify_all()
 
@@ -155,12 +166,37 @@ class Scheduler:
                 if self._ending:
                     return
                 self._halt.clear()
-                order, self._requested = self._requested, None
-                if order is None:
-                    order = {} if self._regular_due() else {"requests": True}
+                order = self._next_order()
                 self._rechecked = self._clock()
                 self._status = replace(self._status, running=True, began=self._clock(), progress=None)
             self._run_turn(order)
+
+    def _next_order(self) -> Message:
+        """What the turn that begins now is to do."""
+        order, self._requested = self._requested, None
+        if order is not None:
+            return order
+        if self._has_new_sites() and not self._regular_due():  # a whole turn begins with the crawl
+            return {"crawl": True}
+        order, self._interrupted = self._interrupted, None
+        return order if order is not None else {} if self._regular_due() else {"requests": True}
+
+    def _has_new_sites(self) -> bool:
+        """Whether a site was added, or got other rules, whose crawl has not begun."""
+        try:
+            return any(_scope(seed) not in self._begun for seed in load(self._folder).seeds)
+        except RecrawlError:
+            return False  # the next turn will fail and report it
+
+    def _make_way(self) -> None:
+        """Stop the turn under way for a site that was added meanwhile, unless no turn may start now."""
+        status, now = self._status, self._clock()
+        if not status.running or status.paused or not status.enabled or not self._has_new_sites():
+            return
+        with contextlib.suppress(RecrawlError):
+            if allowed_from(load(self._folder), now) <= now:
+                self._halt.set()
+                self._runner.stop()
 
     def _ready(self) -> bool:
         if self._requested is not None:
@@ -178,6 +214,8 @@ class Scheduler:
             retry = self._retry if elapsed(self._retry, now, ahead=_LAST_RETRY) < math.inf else 0.0
             due = self._next_regular(values, now)
             due = due if cycles_only else min(due, self._interval_due(values, now))
+            if not cycles_only and (self._interrupted is not None or self._has_new_sites()):
+                due = now
             due = max(due, retry)
             later = allowed_from(values, max(due, now))
         except RecrawlError:
@@ -200,32 +238,36 @@ class Scheduler:
 
     def _next_regular(self, values: Settings, now: float) -> float:
         """Return when the next whole turn is due."""
-        if self._base is None or (self._siteless and values.seeds) or elapsed(self._base, now) == math.inf:
+        if self._base is None or elapsed(self._base, now) == math.inf:
             return now
         return self._base + period_of(values)
 
     def _run_turn(self, order: Message) -> None:
-        started = self._clock()
+        started, begun = self._clock(), self._begun
         try:
             values = load(self._folder)
             period = period_of(values)
+            if not order.get("requests"):
+                self._begun = frozenset(map(_scope, values.seeds))
             self._publish("turn", {"began": started})
             result = self._runner.run({"period": period, **order}, self._on_message)
         except (RecrawlError, OSError) as error:
+            self._begun = begun
             self._failed(str(error))
             return
         if result.error:
+            self._begun = begun
             self._failed(result.error)
             return
         summary = result.summary or {}
         finished = bool(summary.get("finished"))
-        if finished and not order.get("requests"):
+        if finished and not {"requests", "crawl"} & set(order):
             base = started if self._base is None or elapsed(self._base, started) == math.inf else self._base
             self._base = next_due(base, self._clock(), period) - period
-            self._siteless = not values.seeds and summary.get("visits") == 0
-            if not self._siteless:
-                with contextlib.suppress(*TEMPORARY_ERRORS):  # then the turn is only due again after a restart
-                    self._write_meta("serve:base", self._base)
+            with contextlib.suppress(*TEMPORARY_ERRORS):  # then the turn is only due again after a restart
+                self._write_meta("serve:base", self._base)
+        elif not finished and order and not self._status.paused:
+            self._interrupted = order
         self._retry = 0.0
         self._update(running=False, began=None, progress=None, last=result.summary, error="", failures=0)
         self._publish("ended", {"summary": result.summary, "finished": finished})
@@ -235,6 +277,7 @@ class Scheduler:
             self._status = replace(self._status, progress=message)
         if self._halt.is_set():
             self._runner.stop()
+        self._make_way()
         self._publish("progress", message)
 
     def _failed(self, error: str) -> None:
@@ -255,3 +298,15 @@ class Scheduler:
     def _write_meta(self, name: str, value: float) -> None:
         with open_repository(self._folder) as repository:
             repository.remember(name, value)
+
+
+def _scope(seed: Seed) -> Seed:
+    """A seed with those of its rules alone that decide which pages are crawled."""
+    return Seed(
+        seed.url,
+        depth=seed.depth,
+        limit=seed.limit,
+        include=seed.include,
+        exclude=seed.exclude,
+        allow_private=seed.allow_private,
+    )

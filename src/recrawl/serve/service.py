@@ -98,7 +98,9 @@ class Service:
             raise
         self.port: int = self._socket.getsockname()[1]
         self.context = _context(folder, config)
-        self.dispatcher = Dispatcher(folder, config.clock, self.context.events.publish)
+        host = f"[{config.host}]" if ":" in config.host else config.host
+        self.url = f"http://{host}:{self.port}/"
+        self.dispatcher = Dispatcher(folder, config.clock, self.context.events.publish, dashboard=self.url)
         if config.log is not None:
             self.context.events.log = CycleLog(self.context, config.log)
         self._throttle = LogThrottle()
@@ -116,8 +118,6 @@ class Service:
             timeout_graceful_shutdown=3,
             h11_max_incomplete_event_size=_HEAD_BYTES,
         )
-        host = f"[{config.host}]" if ":" in config.host else config.host
-        self.url = f"http://{host}:{self.port}/"
 
     def foreground(self, ready: Callable[[], None] = lambda: None) -> None:
         """Serve until Ctrl-C or SIGTERM."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from recrawl.serve.jobs.processes import kill_group, lines_until_exit, lower_priority
+from recrawl.repository.processes import kill_group, lines_until_exit, lower_priority
 
 Message = dict[str, Any]
 STOP_SECONDS = 30.0

@@ -45,6 +45,7 @@ def main(arguments: list[str]) -> int:
         policy=order.get("policy", ""),
         bytes=order.get("bytes", ""),
         requests_only=bool(order.get("requests")),
+        crawl_only=bool(order.get("crawl")),
     )
     try:
         summary = _turn(arguments[0], turn, stop)

@@ -1011,6 +1011,12 @@ def failure_of(status: int) -> Failure:
     return Failure.CLIENT_ERROR if 400 <= status < 500 else Failure.STATUS
 
 
+def refusal_of(answer: Answer) -> str:
+    """What a status says in words, and that the server asks for a browser, if its headers say so."""
+    asked = answer.header("cf-mitigated").lower() == "challenge" or answer.header("x-amzn-waf-action") == "challenge"
+    return f"HTTP {answer.status}" + ", a challenge for browsers" * asked
+
+
 def validators_of(row: RequisiteRow) -> Validators | None:
     """The validators of the newest version of a requisite, for a conditional request."""
     return (Validators(row.etag, row.modified) or None) if row.version >= 0 else None
@@ -1440,7 +1446,7 @@ class VisitMachine:
         elif status in (404, 410) and not visit.redirects:
             self._finish(visit, PageMissing(answer))
         else:
-            self._finish(visit, VisitFailed(failure_of(status), f"HTTP {status}", answer))
+            self._finish(visit, VisitFailed(failure_of(status), refusal_of(answer), answer))
 
     def _page_same(self, server: Server, visit: PageVisit, answer: Answer) -> None:
         """304, or the same bytes."""
@@ -1712,7 +1718,7 @@ class VisitMachine:
         elif visit.retries:
             assert visit.answer is not None
             status = visit.answer.status
-            self._finish(visit, VisitFailed(failure_of(status), f"HTTP {status}", visit.answer))
+            self._finish(visit, VisitFailed(failure_of(status), refusal_of(visit.answer), visit.answer))
         else:
             self._skip(visit, Failure.HELD_OFF)
 

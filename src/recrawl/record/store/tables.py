@@ -183,7 +183,7 @@ class PageTable(Protocol):
         this time, or after `now`: the clock was wrong then."""
 
     def check_now(self, pages: Iterable[int]) -> None:
-        """Make those of the pages due for a check that are gone or have moved."""
+        """Make those of the pages due for a check that are gone, have moved or could never be read."""
 
     def recall(self, pages: Iterable[int]) -> None:
         """Make those of the pages visitable again that are gone or have moved."""

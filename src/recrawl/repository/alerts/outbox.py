@@ -15,7 +15,7 @@ from recrawl.repository.alerts.rules import Update
 from recrawl.repository.delivery.parked import shown_name
 from recrawl.repository.reader import Reader
 from recrawl.settings import Alert
-from recrawl.times import duration
+from recrawl.times import duration, next_allowed
 
 STATES = ("waiting", "sent", "parked", "held", "reverted", "dropped")
 _LAST_MATCHED = "alerts:seen"
@@ -49,6 +49,10 @@ class Outbox:
             self._store.meta.set(_LAST_MATCHED, newest)
             return newest
         return int(matched)
+
+    def skip_to(self, newest: int) -> None:
+        """Take the visits up to this one as matched."""
+        self._store.meta.set(_LAST_MATCHED, max(newest, self.matched_up_to(newest)))
 
     def put(self, visits: Iterable[VisitMatches], upto: int, now: float) -> int:
         """Add the matches of visits, in order, and store the last visit matched; return how many were added."""
@@ -113,8 +117,7 @@ class Outbox:
 
 
 def _due(rule: Alert, now: float) -> float:
-    """Return when an update is sent: now, or at the end of the digest period."""
-    if not rule.digest:
-        return now
-    period = duration(rule.digest)
-    return (now // period + 1) * period
+    """Return when an update is sent: now, or at the end of the digest period, and not in quiet hours."""
+    period = duration(rule.digest) if rule.digest else 0.0
+    due = (now // period + 1) * period if period else now
+    return next_allowed(due, rule.quiet, ()) if rule.quiet else due

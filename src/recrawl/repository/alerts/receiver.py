@@ -15,10 +15,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
 from urllib.parse import urlsplit
 
 from recrawl.columns import DAY
+from recrawl.repository.alerts.mail import SCHEMES, send_mail
+from recrawl.repository.alerts.messages import notify
+from recrawl.repository.alerts.wording import link_of, message, subject
 from recrawl.repository.delivery.engine import CallReport, OutboxEntry, SendResult, entry_of, first_of_pages
 from recrawl.repository.delivery.law import Health, deliver_apart
 from recrawl.repository.outgoing import NotSent, allows_private, send, signature
@@ -35,16 +37,14 @@ class AlertReceiver:
 
     keeps_sent = True
 
-    def __init__(
-        self, rule: Alert, settings: Settings, clock: Callable[[], float], notify: Callable[[dict[str, Any]], None]
-    ) -> None:
-        """`notify` sends a message to a target that is no webhook, or raises `NotSent`."""
+    def __init__(self, rule: Alert, settings: Settings, clock: Callable[[], float], *, dashboard: str = "") -> None:
+        """`dashboard` is the address of the dashboard, for links to differences."""
         self.rule = rule
         self.name = rule.name
         self.target = rule.target
         self._settings = settings
         self._clock = clock
-        self._notify = notify
+        self._dashboard = settings["dashboard"] or dashboard
 
     def claim(self, held: ExitStack) -> None:
         """The service delivers alerts alone; there is one for each repository."""
@@ -58,7 +58,7 @@ class AlertReceiver:
         What reaches a feed has been delivered.
         """
         outbox = repo.storage.store.outbox
-        latest = 2 * DAY + (duration(self.rule.digest) if self.rule.digest else 0.0)
+        latest = 3 * DAY + (duration(self.rule.digest) if self.rule.digest else 0.0)
         if self.rule.target == "feed":
             if read := [row["id"] for row in outbox.due(self.name, now, _MAX_ITEMS, latest)]:
                 with repo.storage.store.transaction():
@@ -105,7 +105,8 @@ class AlertReceiver:
 
     def _post(self, entries: Sequence[OutboxEntry]) -> None:
         key, now = key_of(entries), self._clock()
-        body = json.dumps({"alert": self.name, "key": key, "items": [entry.body for entry in entries]}).encode()
+        items = [{**entry.body, "link": link_of(entry.body, self._dashboard)} for entry in entries]
+        body = json.dumps({"alert": self.name, "key": key, "items": items}).encode()
         timestamp = str(int(now))
         headers = {"Content-Type": "application/json", "Idempotency-Key": key, "X-Recrawl-Timestamp": timestamp}
         if self.rule.secret:
@@ -114,16 +115,37 @@ class AlertReceiver:
 
     def _message(self, entries: Sequence[OutboxEntry]) -> None:
         items = [entry.body for entry in entries]
-        title = f"{self.name}: {len(items)} pages changed" if len(items) > 1 else f"{self.name}: {items[0]['outcome']}"
-        lines = [f"{item['outcome']}: {item['url']} {item['title']}\n{item['quote']}".strip() for item in items]
-        self._notify(
+        send_message = send_mail if urlsplit(self.rule.target).scheme in SCHEMES else notify
+        send_message(
             {
                 "target": self.rule.target,
-                "title": title,
-                "body": "\n\n".join(lines)[:20_000],
+                "title": subject(self.rule, items, self._dashboard),
+                "body": message(self.rule, items, self._dashboard),
                 "private": allows_private(self._settings, self.rule.target),
             }
         )
+
+    def test(self) -> None:
+        """Send a message that says that it is a test; raises `NotSent`."""
+        body = {
+            "alert": self.name,
+            "url": "https://example.org/",
+            "outcome": "changed",
+            "at": self._clock(),
+            "title": "A test of recrawl",
+            "divergence": 0.1,
+            "significant": True,
+            "significance": None,
+            "quote": "This alert is a test.",
+            "before": "",
+            "after": "",
+            "page": 0,
+            "visit": -1,
+            "version": None,
+        }
+        if self.rule.target == "feed":
+            return
+        self._deliver([OutboxEntry(-1, f"{self.name}:test:{self._clock():.0f}", 0, "", 0, body)])
 
 
 def key_of(entries: Sequence[OutboxEntry]) -> str:

@@ -14,18 +14,23 @@ from recrawl.compare.levels import Differences, parse_level, stored_level
 from recrawl.compare.noise.filters import Noise
 from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.encoding import decode
-from recrawl.crawl.visits.stored_text import header, read_lines, read_text
+from recrawl.crawl.visits.stored_text import header, read_text
 from recrawl.discover.links import LinkReader
 from recrawl.discover.page_headers import header_links
 from recrawl.discover.scope import Patterns
-from recrawl.discover.urls import origin
+from recrawl.discover.urls import canonical, key, origin
 from recrawl.errors import DamagedRecord, Unreadable, UsageError
+from recrawl.extras import require
 from recrawl.patterns import Pattern, compiled
 from recrawl.record.rows import VersionRow
+from recrawl.repository.alerts.conditions import all_hold, conditions
+from recrawl.repository.alerts.elements import lines_of
+from recrawl.repository.alerts.mail import SCHEMES, parse_target
+from recrawl.repository.alerts.wording import check_templates, excerpt
 from recrawl.repository.reader import Reader
 from recrawl.repository.seed_rules import seed_url
 from recrawl.settings import Alert
-from recrawl.times import duration
+from recrawl.times import duration, quiet_hours
 
 OUTCOMES = ("changed", "new", "gone")
 _MAX_TEXT = 200_000
@@ -49,6 +54,20 @@ class Update:
     significance: float | None
     version: VersionRow | None
     before: VersionRow | None
+    tags: frozenset[str] = frozenset()
+    """Of the page and of its site; only if a rule asks for one."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlertQuote:
+    """What an alert quotes of an update, in whole words."""
+
+    added: str = ""
+    """Added text; with a condition on text, around its match."""
+    before: str = ""
+    """What the chosen elements, or the page, said and do not say any more."""
+    after: str = ""
+    """What they say now and did not say before."""
 
 
 def check_rule(rule: Alert) -> None:
@@ -59,12 +78,17 @@ def check_rule(rule: Alert) -> None:
         seed_url(rule.site)
     if rule.path:
         Patterns((rule.path,))
-    Noise((rule.selector,) if rule.selector else (), ()).check()
+    if rule.page:
+        seed_url(rule.page)
+    Noise(tuple(filter(None, (rule.selector, rule.ignore))), ()).check()
+    conditions(rule.when)
+    check_templates(rule)
+    if rule.quiet:
+        quiet_hours(rule.quiet)
     _text_pattern(rule.text)
-    if not 0 <= rule.divergence <= 1:
-        raise UsageError(f"invalid divergence {rule.divergence:g}; use a share from 0 to 1")
-    if not 0 <= rule.significance <= 1:
-        raise UsageError(f"invalid significance {rule.significance:g}; use a probability from 0 to 1")
+    for name in ("divergence", "significance"):
+        if not 0 <= getattr(rule, name) <= 1:
+            raise UsageError(f"invalid {name} {getattr(rule, name):g}; use a share from 0 to 1")
     if rule.change:
         parse_level(rule.change)
     unknown = [name for name in rule.outcomes if name not in OUTCOMES]
@@ -72,9 +96,18 @@ def check_rule(rule: Alert) -> None:
         raise UsageError(f"unknown outcome '{unknown[0]}'; use {', '.join(OUTCOMES)}")
     if rule.digest and duration(rule.digest) < 60:
         raise UsageError(f"digest period '{rule.digest}' is too short; use at least 1m")
-    scheme = urlsplit(rule.target).scheme
-    if rule.target != "feed" and not scheme:
-        raise UsageError(f"invalid target '{rule.target}'; use 'feed', the https:// URL of a webhook or an Apprise URL")
+    _check_target(rule.target)
+
+
+def _check_target(target: str) -> None:
+    scheme = urlsplit(target).scheme
+    if target != "feed" and not scheme:
+        raise UsageError(
+            f"invalid target '{target}'; use 'feed', the https:// URL of a webhook, "
+            "smtp://mail.example.org/?to=me@example.org, or an Apprise URL"
+        )
+    if scheme in SCHEMES:
+        parse_target(target)
 
 
 def with_rule(before: tuple[Alert, ...], name: str, target: str, conditions: Mapping[str, Any]) -> tuple[Alert, ...]:
@@ -85,6 +118,8 @@ def with_rule(before: tuple[Alert, ...], name: str, target: str, conditions: Map
     if "secret" not in values and old is not None:
         rule = replace(rule, secret=old.secret)
     check_rule(rule)
+    if urlsplit(target).scheme not in ("", "http", "https", *SCHEMES):
+        require("apprise")
     if old is None and len(before) >= _MAX_ALERTS:
         raise UsageError(f"the limit is {_MAX_ALERTS} alerts; delete one first")
     return tuple(rule if row is old else row for row in before) if old else (*before, rule)
@@ -93,6 +128,10 @@ def with_rule(before: tuple[Alert, ...], name: str, target: str, conditions: Map
 def applies(rule: Alert, update: Update) -> bool:
     """Return whether a rule applies to an update, as far as that is known without reading the page."""
     if rule.site and origin(update.url) != origin(seed_url(rule.site)):
+        return False
+    if rule.page and key(canonical(seed_url(rule.page)) or rule.page) != key(update.url):
+        return False
+    if rule.tag and rule.tag not in update.tags:
         return False
     if rule.path and not Patterns((rule.path,)).match(update.url):
         return False
@@ -107,29 +146,30 @@ def applies(rule: Alert, update: Update) -> bool:
     return (update.divergence or 0.0) >= rule.divergence and (update.significant or not rule.significant)
 
 
-def matching_quote(rule: Alert, update: Update, repo: Reader) -> str | None:
-    """Return the quote of an update for a rule; None if its text or selector condition does not match."""
+def matching_quote(rule: Alert, update: Update, repo: Reader) -> AlertQuote | None:
+    """Return what a rule quotes of an update; None if its text, elements or conditions do not match."""
+    asks = bool(rule.text or rule.selector or rule.when or rule.ignore)
     if update.version is None:
-        return "" if not (rule.text or rule.selector) else None
+        return None if asks else AlertQuote()
     noise = repo.noise_filter(origin(update.url))
     try:
-        after = _lines(repo, update.version, noise)
-        before = _lines(repo, update.before, noise) if update.before else []
-        if rule.selector:
-            old, new = (_selected_text(repo, row, rule.selector) for row in (update.before, update.version))
-            if old == new:
-                return None
+        after = lines_of(repo, update.version, noise, rule.selector, rule.ignore)
+        before = lines_of(repo, update.before, noise, rule.selector, rule.ignore) if update.before else []
     except (OSError, ValueError, KeyError, Unreadable):
-        return None if rule.text or rule.selector else ""
-    known = set(before)
+        return None if asks else AlertQuote()
+    if (rule.selector or rule.ignore) and before == after:
+        return None
+    old = "\n".join(before)[:_MAX_TEXT] if update.before else None
+    if rule.when and not all_hold(conditions(rule.when), old, "\n".join(after)[:_MAX_TEXT]):
+        return None
+    known, left = set(before), set(after)
     added = "\n".join(line for line in after if line not in known)[:_MAX_TEXT]
-    if rule.text:
-        found = _text_pattern(rule.text).search(added)
-        if found is None:
-            return None
-        start = max(0, found.start() - _MAX_QUOTE // 3)
-        return added[start : start + _MAX_QUOTE]
-    return added[:_MAX_QUOTE]
+    removed = "\n".join(line for line in before if line not in left)[:_MAX_TEXT]
+    found = _text_pattern(rule.text).search(added) if rule.text else None
+    if rule.text and found is None:
+        return None
+    quote = excerpt(added, _MAX_QUOTE, max(0, found.start() - _MAX_QUOTE // 3) if found else 0)
+    return AlertQuote(quote, excerpt(removed, _MAX_QUOTE), excerpt(added, _MAX_QUOTE))
 
 
 def counts_for(rule: Alert, update: Update, repo: Reader) -> bool:
@@ -168,7 +208,7 @@ def _links(body: bytes, headers: tuple[tuple[str, str], ...], url: str) -> set[s
     return set(LinkReader().read(tree, url, header_links(headers).refreshes).urls)
 
 
-def payload(rule: Alert, update: Update, quote: str) -> dict[str, Any]:
+def payload(rule: Alert, update: Update, quote: AlertQuote) -> dict[str, Any]:
     """Return an update in the form in which it is sent."""
     return {
         "alert": rule.name,
@@ -179,9 +219,12 @@ def payload(rule: Alert, update: Update, quote: str) -> dict[str, Any]:
         "divergence": update.divergence,
         "significant": update.significant,
         "significance": update.significance,
-        "quote": quote,
+        "quote": quote.added,
+        "before": quote.before,
+        "after": quote.after,
         "page": update.page,
         "visit": update.visit,
+        "version": None if update.version is None else update.version.id,
     }
 
 
@@ -191,24 +234,3 @@ def _text_pattern(text: str) -> Pattern:
         return compiled(text[3:] if text.startswith("re:") else re.escape(text), ignore_case=True)
     except UsageError as error:
         raise UsageError(f"invalid regular expression '{text}': {error}") from error
-
-
-def _lines(repo: Reader, row: VersionRow, noise: Noise) -> list[str]:
-    """Return the text of a version by lines; none if its record is damaged."""
-    try:
-        _, headers, body = repo.storage.body(row)
-    except DamagedRecord:
-        return []
-    return read_lines(body, headers, noise)
-
-
-def _selected_text(repo: Reader, row: VersionRow | None, selector: str) -> list[str]:
-    """Return the text of each element that a selector matches."""
-    if row is None:
-        return []
-    try:
-        _, headers, body = repo.storage.body(row)
-    except DamagedRecord:
-        return []
-    tree = parse(decode(body, header(headers, "content-type")).text)
-    return [" ".join(" ".join(node.strings).split()) for node in tree.select(selector)]

@@ -5,6 +5,7 @@ tables written at the end of each cycle. Reports on very large sites cover a par
 
     overview.py         freshness, age and the results of the last cycles
     sites.py            all sites: rate, freshness, budget share, health; one as a tree, and when its pages changed
+    seeds.py            each site or page that was added: stored, waiting, or why it cannot be read
     shocks.py           shocks recorded by the policy `shock`
     changes.py          new, changed and removed pages, with filters and a cursor
     marks.py            tags and intervals of a page or site

@@ -144,6 +144,11 @@ def problems(repo: Reader) -> list[str]:
     return [*push.problems(repo), *parked_problems(repo), *brake_problems(store), *index_problems(store)]
 
 
+def missing_pages(repo: Reader) -> int:
+    """Return how many pages answer that they do not exist, while it is not certain yet that they are gone."""
+    return int(_now(repo)["states"]["missing"])
+
+
 def has_pages(repo: Reader) -> bool:
     """Return whether any page is known."""
     return repo.storage.store.pages.any()

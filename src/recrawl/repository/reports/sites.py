@@ -331,6 +331,7 @@ def _figures(row: dict[str, Any], total: int, now: float) -> dict[str, Any]:
         "id": row["id"],
         "origin": row["origin"],
         "pages": row["pages"] or 0,
+        "missing": row["missing"] or 0,
         "rate": row["rate"],
         "fresh": row["freshness"],
         "low": low,

@@ -19,11 +19,15 @@ from recrawl.columns import DAY
 from recrawl.errors import UsageError
 from recrawl.record.storage import Storage
 from recrawl.record.store.location import shards_of
+from recrawl.repository.reader import Reader
 from recrawl.repository.results.values import at
+from recrawl.repository.results.words import size
 from recrawl.times import stamp
 
 _MONTH = 30 * DAY
 _YEAR = 365 * DAY
+_LITTLE, _LITTLE_SHARE = 2e9, 0.05
+"""Free bytes, and their share of the disk, under which it is called nearly full."""
 _FORESEEN = 20 * _YEAR
 _LEAST = DAY
 """Time that a repository must have been visited for before it is said how it grows, in seconds."""
@@ -111,6 +115,14 @@ def usage(storage: Storage, now: float, *, limit: int | None = None, free: Calla
         remote=storage.remote is not None,
         limit=limit,
     )
+
+
+def full_disk(repo: Reader) -> list[str]:
+    """A sentence if the disk of a repository is nearly full."""
+    space = shutil.disk_usage(repo.folder)
+    if space.free >= min(_LITTLE, space.total * _LITTLE_SHARE):
+        return []
+    return [f"the disk is nearly full: {size(space.free)} are left, and crawls stop when there is no space"]
 
 
 _KINDS = ("versions", "screenshots", "requisites")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from recrawl.model import Failure
+from recrawl.model import UNREACHABLE, Failure
 
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
 
@@ -48,6 +48,70 @@ FAILURES: dict[Failure, str] = {
     Failure.INTERNAL: "A bug in recrawl. Please report it.",
 }  # fmt: skip
 """Failure to its explanation."""
+
+
+_SERVER = "Look whether the address opens in a browser; recrawl tries again with the next cycle."
+_ADVICE: dict[Failure, str] = {
+    Failure.ADDRESS: "If it is a server of your own, allow private addresses for this site; else correct the address.",
+    Failure.DNS: "Check how the address is written. If it is right, the name server of this machine does not know it.",
+    Failure.CONNECT: "Check the port, and whether the server runs and can be reached from this machine.",
+    Failure.TLS: "Try http:// instead of https://, or tell the site's owner that the certificate is wrong.",
+    Failure.TIMEOUT: _SERVER,
+    Failure.ROBOTS: "The site's robots.txt forbids this page to crawlers, and recrawl obeys: ask its owner.",
+    Failure.ROBOTS_UNREACHABLE: "Nothing is requested until robots.txt can be read; it is tried again later.",
+    Failure.LOGIN: "Look at the login rule of the site: recrawl access.",
+    Failure.MISSING: "Check how the address is written. A page that stays away is listed under Changes as gone.",
+    Failure.RATE_LIMITED: "The server asks for fewer requests: set a longer delay for this site.",
+    Failure.SERVER_ERROR: _SERVER,
+    Failure.CONTENT_TYPE: "Add the type to the setting content_types, if pages of this kind are to be kept.",
+    Failure.TOO_LARGE: "Raise the setting max_bytes, if pages of this size are to be kept.",
+    Failure.REDIRECT_AWAY: "Add the address to which it redirects.",
+}
+_LOGIN_STATUS, _FORBIDDEN = 401, 403
+_CHALLENGE = "a challenge"
+
+
+def _met_first(failure: str) -> str:
+    """The failure of the page itself, for one that was met when robots.txt was requested."""
+    return next((first for first, other in UNREACHABLE.items() if other == failure), failure)
+
+
+def sentence(failure: str, status: int, detail: str) -> str:
+    """What went wrong, in a sentence for who added the site.
+
+    >>> sentence("unreachable-dns", 0, "robots.txt: Could not resolve host: x.invalid")
+    'The host name could not be resolved (Could not resolve host: x.invalid).'
+    >>> sentence("http-4xx", 401, "HTTP 401")
+    'The page needs a login (HTTP 401).'
+    """
+    if status == _LOGIN_STATUS:
+        return f"The page needs a login (HTTP {status})."
+    if _CHALLENGE in detail:
+        return f"The server wants proof that a browser asks ({detail})."
+    if status == _FORBIDDEN:
+        return f"The server refuses to show the page (HTTP {status})."
+    if failure == Failure.MISSING:
+        return f"The page does not exist on the server ({detail})."
+    failure = _met_first(failure)
+    plain = in_words(failure).partition(": ")[2].partition("; see ")[0].rstrip(".") or failure
+    detail = detail.removeprefix("robots.txt: ").rstrip(".")
+    return f"{plain} ({detail})." if detail else f"{plain}."
+
+
+def advice(failure: str, status: int, detail: str, url: str) -> str:
+    """What the user can do about a page that cannot be read.
+
+    >>> advice("http-4xx", 401, "HTTP 401", "https://example.org/x")
+    'Say how to log in: recrawl access https://example.org/x --user NAME.'
+    """
+    if status == _LOGIN_STATUS:
+        return f"Say how to log in: recrawl access {url} --user NAME."
+    if _CHALLENGE in detail:
+        return "recrawl does not get around such checks. Ask the site's owner to let your crawler in, by its contact."
+    if status == _FORBIDDEN:
+        return "The server may want a login (recrawl access) or refuse crawlers: set a contact, or ask its owner."
+    first = _met_first(failure)
+    return _ADVICE.get(Failure(first), _SERVER) if first in set(Failure) else _SERVER
 
 
 def in_words(failure: str) -> str:

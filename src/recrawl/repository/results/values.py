@@ -42,6 +42,14 @@ def _event(row: Row) -> Row:
 
 
 @dataclass(frozen=True, slots=True)
+class TestedAlert:
+    """An alert rule whose target took a test message."""
+
+    tested: str
+    """Its name."""
+
+
+@dataclass(frozen=True, slots=True)
 class Removed:
     """What was removed, by name."""
 

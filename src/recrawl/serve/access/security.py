@@ -290,7 +290,7 @@ def _with_headers(send: Send, cookie: str, *, secure: bool) -> Send:
             headers = MutableHeaders(scope=message)
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
-            if cookie and "set-cookie" not in headers:
+            if cookie and not any(text.startswith(f"{COOKIE}=") for text in headers.getlist("set-cookie")):
                 headers.append("set-cookie", _set_cookie(cookie, secure=secure))
         await send(message)
 

@@ -5,12 +5,13 @@
     page_cache.py   rendered pages, reused for up to a second
     charts.py       geometry of charts for the SVG templates
     forms.py        form fields and their errors
+    start.py        the first question: which site or page to keep
     overview.py     the start page
     sites.py        the list of sites, and one site
     pages.py        one page: versions, text, source, screenshots, difference, outlook
     running.py      what runs now
     marks.py        recheck now, tags, intervals, read marks, saved filters
-    lists.py        changes, search, visit reasons
+    lists.py        changes, pages, search
     lab.py          policy comparison
     cluster.py      machines, workers and shards of a cluster
     settings/       the pages of the settings, one module each
@@ -27,7 +28,7 @@ from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from recrawl.serve.dashboard import api_docs, cluster, lab, lists, marks, overview, pages, running, sites
+from recrawl.serve.dashboard import api_docs, cluster, lab, lists, marks, overview, pages, running, sites, start
 from recrawl.serve.dashboard.settings import alerts, deliveries, filters, policy, seeds, topics
 from recrawl.serve.dashboard.views import STATIC, Action, View, Views, theme
 
@@ -56,13 +57,16 @@ _VIEWS: tuple[tuple[str, View], ...] = (
     ("/changes.atom", lists.feed),
     ("/search", lists.search_page),
     ("/why", lists.why),
+    ("/start", start.start_page),
+    ("/pages", lists.pages),
+    ("/alerts", alerts.alerts),
     ("/lab", lab.lab),
     ("/lab/state", lab.state),
     ("/cluster", cluster.cluster),
     ("/settings", seeds.seeds),
     ("/settings/policy", policy.policy),
     ("/settings/noise", filters.noise),
-    ("/settings/alerts", alerts.alerts),
+    ("/settings/alerts", alerts.moved),
     ("/settings/deliveries", deliveries.deliveries),
     ("/settings/{topic}", topics.topic),
     ("/api/docs", api_docs.api_docs),
@@ -70,6 +74,7 @@ _VIEWS: tuple[tuple[str, View], ...] = (
 )
 _ACTIONS: tuple[tuple[str, Action], ...] = (
     ("/scheduler", overview.control),
+    ("/start", start.start),
     ("/lab", lab.start),
     ("/cluster", cluster.change),
     ("/recheck", marks.recheck),
@@ -82,8 +87,9 @@ _ACTIONS: tuple[tuple[str, Action], ...] = (
     ("/settings/policy", policy.set_policy),
     ("/settings/noise", filters.add),
     ("/settings/noise/remove", filters.remove),
-    ("/settings/alerts", alerts.put),
-    ("/settings/alerts/remove", alerts.remove),
+    ("/alerts", alerts.put),
+    ("/alerts/remove", alerts.remove),
+    ("/alerts/test", alerts.test),
     ("/settings/deliveries", deliveries.settle),
     ("/settings/{topic}", topics.set_topic),
 )

@@ -15,11 +15,12 @@ from typing import Any
 from starlette.requests import Request
 
 from recrawl.columns import DAY
+from recrawl.repository.alerts.trial import WatchedValue
 from recrawl.repository.reports.overview import CycleFigures
 from recrawl.repository.results import words
 from recrawl.repository.results.words import count
 from recrawl.serve.dashboard.render import number, percent
-from recrawl.times import stamp
+from recrawl.times import moment, stamp
 
 _RANGES = (("day", "Last day", DAY), ("week", "Week", 7 * DAY), ("month", "Month", 30 * DAY), ("all", "All", None))
 
@@ -27,6 +28,8 @@ _RANGES = (("day", "Last day", DAY), ("week", "Week", 7 * DAY), ("month", "Month
 _DEFAULT = "month"
 
 
+_POINTS = 200
+"""Values in the chart of a watched value."""
 _LAST_TIME = 253402300799.0
 
 
@@ -187,8 +190,9 @@ def curve(
     texts: Sequence[str],
     axes: Axes,
     top: float | None = None,
+    percent: bool = True,
 ) -> LineChart:
-    """Lay out shares over time. `texts` label the points.
+    """Lay out shares over time, or with `percent` false other values. `texts` label the points.
 
     >>> times, axes = [0.0, 86400.0], Axes("Time (UTC)", "Fresh pages (%)")
     >>> drawn = curve(times, [0.5, 1.0], [0.4, 0.9], [0.6, 1.0], texts=["a", "b"], axes=axes, top=1.0)
@@ -196,7 +200,7 @@ def curve(
     ('M46,109L512,30', ['00:00', '08:00', '16:00', '00:00'])
     """
     most = top if top is not None else max([*high, 1e-9])
-    frame, place = _framed(most, axes, percent=True)
+    frame, place = _framed(most, axes, percent=percent)
     begin, end = min(times, default=0.0), max(times, default=1.0)
     wide = frame.right - frame.left
     across = [frame.left + wide * ((at - begin) / (end - begin) if end > begin else 0.5) for at in times]
@@ -523,3 +527,15 @@ def _per(cycles: Sequence[CycleFigures]) -> str:
 
 def _total(cycles: Sequence[CycleFigures]) -> int:
     return sum(row.cycles for row in cycles)
+
+
+def values_chart(values: Sequence[WatchedValue]) -> dict[str, Any]:
+    """Return the chart of the numbers among the values, and all values as rows, newest first."""
+    rows = [(value.at[:19].replace("T", " "), value.text or "(nothing)") for value in reversed(values)]
+    numbers = [(moment(value.at, 0.0), value.number, value.text) for value in values if value.number is not None]
+    numbers = numbers[-_POINTS:]
+    if len(numbers) < 2 or min(number for _, number, _ in numbers) < 0:
+        return {"chart": None, "rows": rows, "summary": ""}
+    times, ys, texts = [row[0] for row in numbers], [row[1] for row in numbers], [row[2] for row in numbers]
+    chart = curve(times, ys, ys, ys, texts=texts, axes=Axes("Time (UTC)", "Value"), percent=False)
+    return {"chart": chart, "rows": rows, "summary": f"{count(len(numbers), 'value')}, from {ys[0]:g} to {ys[-1]:g}."}

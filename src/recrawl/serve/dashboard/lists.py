@@ -1,4 +1,4 @@
-"""Changes, search and visit reasons."""
+"""Changes, pages and search."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from recrawl.errors import NotKnown, UsageError
 from recrawl.repository.reports import changes as reading
 from recrawl.repository.reports.pages import find
-from recrawl.repository.reports.sites import names
+from recrawl.repository.reports.sites import all_pages, names, site_pages
 from recrawl.repository.results.values import SearchHits
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.views import Views
-from recrawl.serve.jobs import subprocess_queries
 
 _FEED_ENTRIES = 50
 _HITS = 20
 _MAX_OFFSET = 1000
+_PAGES = 100
+STATES = ("live", "missing", "gone", "moved", "barred", "found", "dropped")
 
 
 def changes(views: Views, request: Request) -> Response:
@@ -126,18 +127,44 @@ def search_page(views: Views, request: Request) -> Response:
     )
 
 
-def why(views: Views, request: Request) -> Response:
-    """Explain why a page is visited or not."""
-    form = Form(request.query_params, ("url",))
+def pages(views: Views, request: Request) -> Response:
+    """List pages by site and state, or go to the page with an address."""
+    form = Form(request.query_params, ("site", "state", "url", "after"))
+    if form["url"].strip():
+        with views.reading() as repository:
+            found = form.read("url", lambda text: find(repository, text))
+        if found is not None:
+            return RedirectResponse(f"/pages/{found['id']}", 303)
+    site, after = form.number("site", most=1 << 31), form["after"]
+    state = form["state"] if form["state"] in STATES else ""
+    place = [int(part) for part in after.split(".") if part.isascii() and part.isdigit() and len(part) < 16]
     with views.reading() as repository:
-        page = form.read("url", lambda text: find(repository, text))
-    found = page and subprocess_queries.explained(views.context, subprocess_queries.WHY, page["url"])
+        if site is None:
+            rows, older = all_pages(repository, place[0] if place else -1, state, _PAGES)
+            next_place = "" if older is None else str(older)
+        else:
+            begin = (place[0], place[1]) if len(place) > 1 else (-1, -1)
+            rows, pair = site_pages(repository, site, begin, state, _PAGES)
+            next_place = "" if pair is None else f"{pair[0]}.{pair[1]}"
+        sites = names(repository)
+    given = {name: form[name] for name in ("site", "state") if form[name]}
     return views.show(
         request,
-        "why.html",
+        "pages.html",
         status=400 if form.errors else 200,
-        page=page,
-        sentences=found["why"] if found else [],
+        rows=rows,
+        sites=sites,
+        states=STATES,
         form=form.values,
         errors=form.errors,
+        older=f"?{urlencode({**given, 'after': next_place})}" if next_place else "",
     )
+
+
+def why(views: Views, request: Request) -> Response:
+    """Go to the part of a page that says why it is visited."""
+    url = request.query_params.get("url", "").replace("\0", "").strip()
+    if not url:
+        return RedirectResponse("/pages", 303)
+    with views.reading() as repository:
+        return RedirectResponse(f"/pages/{find(repository, url)['id']}/outlook", 303)

@@ -21,7 +21,7 @@ from recrawl.settings import changing
 
 _NOTICES = {
     "requested": "A visit is requested and starts as soon as nothing else writes to the repository.",
-    "queued": "A visit is requested; the next cycle, or the next request when nothing runs, makes it.",
+    "queued": "A visit is requested; it is made as soon as what runs now has ended.",
 }
 """Notices after an action, by the value of `done`."""
 
@@ -38,6 +38,7 @@ def shown_marks(views: Views, url: str, site: int, page: int | None) -> dict[str
         every = [name for name, _, _ in repository.tags()]
     return {
         "target": url,
+        "page": page,
         "tags": tags,
         "all_tags": every,
         "every": interval_of(views.settings(), url, is_page=page is not None),

@@ -1,4 +1,4 @@
-"""The start page: freshness, results and cost of the last cycles, live activity."""
+"""The start page: what changed since the last visit, what needs attention, then freshness, results and cost."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from recrawl.repository.reports import overview as reading
 from recrawl.repository.reports.activity import latest_visits
 from recrawl.repository.reports.changes import Filters, changes
 from recrawl.repository.reports.overview import CycleFigures, Overview
+from recrawl.repository.reports.seeds import seed_states
 from recrawl.repository.reports.sites import busiest
+from recrawl.repository.reports.usage import full_disk
 from recrawl.repository.results.words import count, held_text
 from recrawl.repository.running import Running
 from recrawl.repository.status import held_in_last_cycle
 from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.charts import time_range
 from recrawl.serve.dashboard.running import shown_run
-from recrawl.serve.dashboard.views import Views
+from recrawl.serve.dashboard.start import needing, shown_start
+from recrawl.serve.dashboard.views import SEEN, Views
 from recrawl.serve.scheduler import SchedulerStatus
 from recrawl.times import span
 
@@ -30,8 +33,17 @@ _CYCLES = 5000
 _COLUMNS = 90
 """Columns of a chart; more cycles are added up."""
 _SITES = 8
-_LATEST = 6
+_LATEST = 8
+_MOST_NEWS = 200
+"""Changes counted since the last visit to this page."""
 _VISITS = 12
+_AWAY = 1800.0
+"""Seconds without a look at this page after which a new visit begins."""
+_LOOK = 60.0
+"""Seconds after which an open page is noted again."""
+_KEEP = 400 * 86_400
+_MOST_SEEDS = 500
+"""Seeds whose state is read for this page."""
 
 Values = dict[str, Any]
 """Variables for a template."""
@@ -39,20 +51,26 @@ Values = dict[str, Any]
 
 def overview(views: Views, request: Request) -> Response:
     """Show the start page; it reads summary tables only, so its cost does not depend on the number of pages."""
-    now = views.now()
+    now, values = views.now(), views.settings()
     shown = time_range(request, now)
     with views.reading() as repository:
+        if not values.seeds and not reading.has_pages(repository) and views.running() is None:
+            return views.show(request, "start.html", **shown_start(values))
+        states = seed_states(repository, values.seeds[:_MOST_SEEDS])
+        since, last_look = _last_visit(request, now)
+        news = changes(repository, Filters(since=since), limit=_MOST_NEWS).rows if since is not None else []
         whole, has_pages = reading.overview(repository), reading.has_pages(repository)
-        whole = whole if has_pages else None  # figures of no page say nothing
+        whole = whole if whole is not None and whole.stored else None  # figures of no page say nothing
         last = reading.cycles(repository, 1)
         cycles = reading.cycles(repository, _CYCLES, since=shown.since, until=shown.until, most=_COLUMNS)
         sites = busiest(repository, _SITES)
         held = [held_text(**row) for row in held_in_last_cycle(repository)]
         latest = changes(repository, Filters(), limit=_LATEST).rows
-        problems = reading.problems(repository)
+        problems = [*reading.problems(repository), *full_disk(repository)]
+        missing = reading.missing_pages(repository)
         visits = latest_visits(repository, _VISITS)
     status, run = views.context.scheduler.status(), views.running()
-    return views.show(
+    response = views.show(
         request,
         "overview.html",
         now=_now(whole, last) if whole is not None else None,
@@ -66,12 +84,33 @@ def overview(views: Views, request: Request) -> Response:
         ages=charts.ages(whole.ages if whole else []),
         sites=sites,
         held=held,
-        latest=latest,
         visits=visits,
         events="/api/v1/events",
         problems=problems,
+        needing=needing(states),
+        waiting=[state.url for state in states if state.state == "waiting"],
+        missing=missing,
+        since=since,
+        news=len(news),
+        more_news=len(news) == _MOST_NEWS,
+        latest=news[:_LATEST] if news else latest,
+        paused=status.paused,
         controls=_controls(status, run),
     )
+    if now - last_look > _LOOK:
+        begins = f"{since or 0:.0f}" if now - last_look < _AWAY else f"{last_look:.0f}"
+        response.set_cookie(SEEN, f"{begins}-{now:.0f}", max_age=_KEEP, samesite="lax", httponly=True)
+    return response
+
+
+def _last_visit(request: Request, now: float) -> tuple[float | None, float]:
+    """When the visit before this one ended, None if there was none; and when this page was open last."""
+    before, _, last = request.cookies.get(SEEN, "").partition("-")
+    if not (before.isdigit() and last.isdigit() and len(before + last) < 30) or float(last) > now:
+        return None, 0.0
+    if now - float(last) >= _AWAY:
+        return float(last), float(last)
+    return float(before) or None, float(last)
 
 
 def control(views: Views, request: Request, given: FormData) -> Response:
@@ -111,7 +150,7 @@ def _now(whole: Overview, cycles: Sequence[CycleFigures]) -> Values:
 
 def _lead(whole: Overview | None, status: SchedulerStatus, run: Running | None, now: float) -> str:
     if whole is None:
-        return "No pages yet." if run is None else "The first crawl is running."
+        return _state(status, run, now) or "No pages yet."
     return f"{count(whole.pages, 'page')} on {count(whole.sites, 'site')}. {_state(status, run, now)}"
 
 

@@ -26,7 +26,7 @@ _MAX_PAGES = 200
 _FILES = ("recrawl.toml", "recrawl.db", "recrawl.db-wal", "store.toml", "progress.json")
 
 Key = tuple[str, str, str]
-"""Path, query, theme."""
+"""Path, query, and what of the cookies the page depends on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ _TABS = (
     ("/text", "Text"),
     ("/source", "Source"),
     ("/diff", "Difference"),
-    ("/outlook", "Outlook"),
+    ("/outlook", "Why and when"),
 )
 
 

@@ -31,10 +31,11 @@ _MAX_LABEL = 42
 _HEADS = (
     ("origin", "Site", False),
     ("pages", "Pages", True),
+    ("missing", "Missing", True),
     ("rate", "Change rate", True),
     ("fresh", "Fresh at last cycle", True),
     ("share", "Budget share", True),
-    ("trust", "Hint trust", True),
+    ("trust", "Right hints", True),
     ("last_visit", "Last visit", False),
     ("health", "Health", False),
 )
@@ -104,9 +105,7 @@ def site(views: Views, request: Request) -> Response:
         heat=heat_chart,
         depth=depth,
         shocks=shocks(memory, number) if memory else [],
-        no_shocks=(
-            "No shocks yet." if memory else "Shocks are recorded by the policy shock, which has not been used yet."
-        ),
+        no_shocks=("None yet." if memory else "They are recorded by the policy shock, which has not been used yet."),
         facts=[*_facts(rules, now), *(_hint(row, now) for row in hints)],
         robots=rules.robots,
     )

@@ -29,10 +29,10 @@ STATIC = Path(__file__).with_name("static")
 FEED = "/changes.atom"
 MENU = (
     ("/", "Overview"),
-    ("/sites", "Sites"),
     ("/changes", "Changes"),
+    ("/sites", "Pages and sites"),
     ("/search", "Search"),
-    ("/why", "Visit reasons"),
+    ("/alerts", "Alerts"),
     ("/lab", "Lab"),
     ("/settings", "Settings"),
 )
@@ -41,7 +41,7 @@ KEYS = {
     "/sites": "s",
     "/changes": "c",
     "/search": "f",
-    "/why": "v",
+    "/alerts": "a",
     "/lab": "l",
     "/cluster": "u",
     "/settings": "e",
@@ -49,6 +49,8 @@ KEYS = {
 """The key after `g` that leads to each page of the menu."""
 _CLUSTER = ("/cluster", "Cluster")
 """The page of the menu that only a cluster has."""
+SEEN = "seen"
+"""The cookie that says when the start page was open last, and when before that."""
 _THEMES = ("light", "dark")
 
 View = Callable[["Views", Request], Response]
@@ -92,7 +94,7 @@ class Views:
         path = request.url.path
         here = next((item for item, _ in self._menu[1:] if path == item or path.startswith(f"{item}/")), "")
         common = {
-            "here": "/" if path == "/" else "/sites" if path.startswith("/pages/") else here,
+            "here": "/" if path == "/" else "/sites" if path.startswith("/pages") else here,
             "theme": theme if theme in _THEMES else "",
             "back": path + (f"?{request.url.query}" if request.url.query and request.method == "GET" else ""),
             "csrf": csrf_token(request, self.context),
@@ -124,7 +126,8 @@ class Views:
 
         async def endpoint(request: Request) -> Response:
             token = csrf_token(request, self.context)
-            key = (request.url.path, request.url.query, request.cookies.get("theme", ""))
+            seen = request.cookies.get(SEEN, "")[:40] if request.url.path == "/" else ""
+            key = (request.url.path, request.url.query, f"{request.cookies.get('theme', '')[:20]} {seen}")
             stamp = self._cache.stamp()
             cached = self._cache.get(key, stamp, token)
             if cached is not None:

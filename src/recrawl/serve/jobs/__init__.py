@@ -2,7 +2,6 @@
 
 queue.py                runs command-line jobs, one at a time
 job_specs.py            builds the command lines of jobs from API requests
-processes.py            priority of child processes; one-shot commands with a time limit
 subprocess_queries.py   queries over all pages, in a child process for large repositories
 filter_preview.py       what a noise filter would have hidden, computed in a child process
 uploads.py              the folder `files` of the repository: uploads and results

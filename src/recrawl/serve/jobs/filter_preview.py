@@ -13,7 +13,7 @@ from pathlib import Path
 from recrawl.cluster.opening import open_repository
 from recrawl.errors import UsageError
 from recrawl.repository.explain.noise import Preview
-from recrawl.serve.jobs.processes import run_module
+from recrawl.repository.processes import run_module
 from recrawl.settings import Filter
 
 _TIME_LIMIT = 20.0

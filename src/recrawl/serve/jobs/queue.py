@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from recrawl.errors import NotKnown, RecrawlError
+from recrawl.repository.processes import kill_group, lines_until_exit, lower_priority
 from recrawl.repository.results.words import PROGRESS
-from recrawl.serve.jobs.processes import kill_group, lines_until_exit, lower_priority
 from recrawl.serve.jobs.uploads import Uploads
 
 JOB_RUNNING = "Another job is running: wait for it, or cancel it."

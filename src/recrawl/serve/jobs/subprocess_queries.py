@@ -11,9 +11,9 @@ import json
 from typing import Any
 
 from recrawl.operations import Operation, declared
+from recrawl.repository.processes import run_module
 from recrawl.repository.repository import Repository
 from recrawl.serve.context import Context
-from recrawl.serve.jobs.processes import run_module
 from recrawl.serve.problems import Problem
 
 WHY, PREDICT = (declared(Repository)[name] for name in ("page_why", "page_predict"))

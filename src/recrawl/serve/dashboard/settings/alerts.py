@@ -1,4 +1,4 @@
-"""Settings: alert rules, and the latest alerts."""
+"""Alert rules, written and tried, and the latest alerts."""
 
 from __future__ import annotations
 
@@ -8,25 +8,34 @@ from typing import Any
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from recrawl.errors import NotKnown, UsageError
 from recrawl.repository.alerts.outbox import Outbox
 from recrawl.repository.alerts.rules import OUTCOMES, check_rule
+from recrawl.repository.alerts.trial import AlertTrial, name_of_value, watches_value
+from recrawl.repository.reports import pages
 from recrawl.repository.reports.sites import names
+from recrawl.repository.repository import Repository
+from recrawl.serve import replay
+from recrawl.serve.dashboard.charts import values_chart
 from recrawl.serve.dashboard.forms import Form, value_text
-from recrawl.serve.dashboard.settings.topics import redirect_saved, show_settings
+from recrawl.serve.dashboard.settings.topics import redirect_saved
 from recrawl.serve.dashboard.views import Views
 from recrawl.serve.jobs.job_specs import level_inside
 from recrawl.settings import LEVELS, Alert, changing
 
-_TEXTS = ("target", "site", "path", "selector", "text", "change", "digest", "secret")
+_TEXTS = (
+    *("target", "site", "page", "tag", "path", "selector", "ignore", "when", "text", "change", "digest", "quiet"),
+    *("subject", "message", "secret"),
+)
 _SWITCHES = ("significant", "hold")
 _SHARES = {"least": "divergence", "news": "significance"}
 """Fields in percent, and the condition of each."""
 _FIELDS = ("name", *_TEXTS, *_SWITCHES, *_SHARES, "outcomes", "forget_secret")
 _LATEST = 20
-_PATH = "/settings/alerts"
+_MOST_DIGITS = 16
+_PATH = "/alerts"
 
 
 def alerts(views: Views, request: Request) -> Response:
@@ -35,7 +44,17 @@ def alerts(views: Views, request: Request) -> Response:
     rule = _rule(views, name)
     if name and rule is None:
         raise NotKnown(f"there is no alert '{name}'")
-    return _alerts(views, request, _form({}, rule), editing=rule is not None)
+    form = _form({}, rule)
+    if rule is None and (number := request.query_params.get("page", "")).isdecimal() and len(number) < _MOST_DIGITS:
+        with views.reading() as repository:
+            form.values["page"] = pages.page(repository, int(number))["url"]
+    return _alerts(views, request, form, editing=rule is not None)
+
+
+def moved(views: Views, request: Request) -> Response:
+    """The address at which this page was before."""
+    del views
+    return RedirectResponse(f"{_PATH}?{request.url.query}" if request.url.query else _PATH, 301)
 
 
 def put(views: Views, request: Request, given: FormData) -> Response:
@@ -53,10 +72,13 @@ def put(views: Views, request: Request, given: FormData) -> Response:
         elif before is not None and not editing:
             form.errors["name"] = "there is a rule of this name; use its link 'edit'"
         rule: dict[str, Any] = asdict(before) if editing and before else {"target": form["target"].strip()}
-        rule |= {"name": name, "secret": None} | _conditions(form)
+        tried = given.get("do") == "try"
+        rule |= {"name": name or "trial" * tried, "secret": None} | _conditions(form)
         _check_fields(views, form, rule)
         if form.switch("forget_secret"):
             rule["secret"] = ""
+        if tried and not form.errors:
+            return _alerts(views, request, form, editing=editing, trial=_try(views, form, rule))
         if not form.errors:
             try:
                 with views.context.writing() as repository:
@@ -67,6 +89,45 @@ def put(views: Views, request: Request, given: FormData) -> Response:
             else:
                 return redirect_saved(_PATH)
     return _alerts(views, request, form, editing=editing)
+
+
+def test(views: Views, request: Request, given: FormData) -> Response:
+    """Send a test message."""
+    del request
+    with views.context.writing() as repository:
+        repository.test_alert(name=str(given.get("name", "")))
+    return RedirectResponse(f"{_PATH}?tested=1", 303)
+
+
+def _try(views: Views, form: Form, rule: dict[str, Any]) -> AlertTrial | None:
+    """What the rule of a form would have sent for what is recorded."""
+    try:
+        with views.context.dedicated() as repository:
+            return repository.try_alert(**{**rule, "outcomes": list(rule.get("outcomes", ()))})
+    except (UsageError, NotKnown) as error:
+        form.errors["page"] = str(error)
+        return None
+
+
+def _shown_page(views: Views, repository: Repository, form: Form) -> dict[str, Any]:
+    """The stored page on which elements are chosen, and the values that the chosen ones had; empty without a page."""
+    try:
+        found = pages.find(repository, form["page"]) if form["page"].strip() else None
+    except (NotKnown, UsageError):
+        found = None
+    newest = pages.versions(repository, found["id"], 1) if found else []
+    if not found or not newest:
+        return {"frame": "", "values": {"chart": None, "rows": []}}
+    try:
+        rule = Alert("any", "feed", selector=form["selector"], when=form["when"])
+        watches = watches_value(rule)
+        rows = repository.watched_values(url=found["url"], selector=rule.selector, words=name_of_value(rule))
+    except (UsageError, NotKnown, ValueError):
+        watches, rows = False, []
+    return {
+        "frame": replay.address(views.context, newest[0].id, found["url"], mark="pick"),
+        "values": values_chart(rows) if watches else {"chart": None, "rows": []},
+    }
 
 
 def remove(views: Views, request: Request, given: FormData) -> Response:
@@ -118,15 +179,20 @@ def _check_fields(views: Views, form: Form, rule: dict[str, Any]) -> None:
             form.errors[name] = str(error)
 
 
-def _alerts(views: Views, request: Request, form: Form, *, editing: bool) -> Response:
+def _alerts(views: Views, request: Request, form: Form, *, editing: bool, trial: AlertTrial | None = None) -> Response:
     with views.reading() as repository:
         sent = Outbox(repository).newest(_LATEST)
-        sites = names(repository)
+        sites, tags = names(repository), [name for name, _, _ in repository.tags()]
+        shown = _shown_page(views, repository, form)
     rule = _rule(views, form["name"]) if editing else None
-    return show_settings(
-        views,
+    notice = "Saved." if request.query_params.get("saved") else ""
+    return views.show(
         request,
-        "settings_alerts.html",
+        "alerts.html",
+        notice="The test message was sent." if request.query_params.get("tested") else notice,
+        tags=tags,
+        trial=trial,
+        **shown,
         status=400 if form.errors else 200,
         alerts=views.settings().alerts,
         sent=sent,

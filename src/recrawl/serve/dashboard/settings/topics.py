@@ -79,7 +79,6 @@ def _tabs() -> list[tuple[str, str]]:
         *first,
         *topics,
         ("/settings/noise", "Noise"),
-        ("/settings/alerts", "Alerts"),
         ("/settings/deliveries", "Deliveries"),
     ]
 

@@ -77,6 +77,20 @@
     show();
   }
 
+  // The frame of a stored page tells which element was clicked; what it says is text, whoever says it.
+  function pick(box) {
+    const frame = box.querySelector("iframe");
+    const note = box.querySelector("[data-pick-note]");
+    box.hidden = false;
+    window.addEventListener("message", function (event) {
+      if (event.source !== frame.contentWindow || !event.data || typeof event.data.selector !== "string") return;
+      const chosen = box.querySelector("input[type=radio]:checked");
+      const field = document.getElementById(chosen ? chosen.value : "selector");
+      field.value = event.data.selector.slice(0, 1000);
+      note.textContent = "Chosen: " + String(event.data.text || "").slice(0, 200);
+    });
+  }
+
   // Two screenshots side by side begin at the first difference.
   function begin(box) {
     const image = box.querySelector("img");
@@ -169,4 +183,5 @@
   document.querySelectorAll("[data-job]").forEach(poll);
   document.querySelectorAll("[data-slider]").forEach(slide);
   document.querySelectorAll("[data-wipe]").forEach(wipe);
+  document.querySelectorAll("[data-pick]").forEach(pick);
 })();

@@ -36,7 +36,7 @@ _MAX_TOUCHED = 20_000
 class SqlPageStates(SqlTable):
     """Updates of the table `pages` without a visit."""
 
-    _check_now = f"failures = 0, last_try = NULL WHERE state IN {ABSENT}"
+    _check_now = f"failures = 0, last_try = NULL WHERE (state IN {ABSENT} OR state = {State.FOUND:d})"
 
     def __init__(self, db: Connection, meta: MetaTable) -> None:
         super().__init__(db)

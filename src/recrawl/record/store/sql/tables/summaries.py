@@ -113,8 +113,8 @@ class SqlSummaries(SqlTable, SummaryTable):
         first = self._value("SELECT coalesce(max(cycle), 0) - ? FROM cycle_summaries", (cycles - 1,))
         visits = self._value("SELECT coalesce(sum(visits), 0) FROM cycle_summaries WHERE cycle >= ?", (first,))
         rows = self._rows(
-            """SELECT s.*, m.pages, m.live, m.gone, m.visits AS all_visits, m.changes, m.failing, m.bytes, m.last_visit,
-                      m.rate, m.freshness, m.freshness_sd, m.age,
+            """SELECT s.*, m.pages, m.live, m.gone, m.missing, m.visits AS all_visits, m.changes, m.failing, m.bytes,
+                      m.last_visit, m.rate, m.freshness, m.freshness_sd, m.age,
                       coalesce(x.visits, 0) AS visits, coalesce(x.updates, 0) AS updates,
                       coalesce(x.failed, 0) AS failed
                FROM sites s LEFT JOIN site_summaries m ON m.site = s.id LEFT JOIN (

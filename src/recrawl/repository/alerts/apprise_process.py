@@ -1,4 +1,4 @@
-"""Sends one message through Apprise, in a child process: `python -m recrawl.serve.alerts.apprise_process`.
+"""Sends one message through Apprise, in a child process: `python -m recrawl.repository.alerts.apprise_process`.
 
 Apprise and its many services have no common time limit and no address rules. A process can be killed, and an audit hook
 sees every address that a Python program connects to.

@@ -8,7 +8,7 @@ from typing import Any
 from recrawl.errors import UsageError
 from recrawl.extras import MissingExtra, require
 from recrawl.repository.outgoing import NotSent
-from recrawl.serve.jobs.processes import run_module
+from recrawl.repository.processes import run_module
 
 _SECONDS = 30.0
 
@@ -20,7 +20,7 @@ def notify(order: dict[str, Any]) -> None:
     except MissingExtra as missing:
         raise NotSent(str(missing)) from missing
     try:
-        run_module("recrawl.serve.alerts.apprise_process", stdin=json.dumps(order), seconds=_SECONDS)
+        run_module("recrawl.repository.alerts.apprise_process", stdin=json.dumps(order), seconds=_SECONDS)
     except UsageError as error:
         raise NotSent(str(error)) from error
     except TimeoutError:
