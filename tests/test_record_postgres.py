@@ -271,6 +271,7 @@ def questions() -> list[str]:
             name: it for name, it in vars(store).items() if type(it).__module__.startswith("recrawl.record.store")
         }
         del tables["db"], tables["connection"]
+        del tables["erasing"]  # `recrawl erase` refuses other stores than one SQLite file
         return [f"{table}.{name}" for table, it in tables.items() for name, _ in methods(it) if name not in GIVEN_ROWS]
 
 
