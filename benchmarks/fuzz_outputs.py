@@ -437,7 +437,7 @@ def _service(found: Round, ask: Asker, stage: Stage, shown: list[str]) -> None:
         "/changes",
         "/search?q=alert",
         "/settings",
-        "/settings/alerts",
+        "/alerts",
         "/settings/deliveries",
         "/running",
     ]

@@ -55,7 +55,7 @@ def test_the_example_is_valid(repo: Repo, words: list[str]) -> None:
     """Nothing in the example is refused by the parser of options: it gets as far as the repository."""
     shown = " ".join(repo.run(*words, "--help").out.split())
     example = shlex.split(shown.partition("Example: recrawl ")[2])
-    if words[0] in ("demo", "init", "policies"):
+    if words[0] in ("demo", "init", "policies", "watch"):
         return  # these need no repository, and would really do it
     result = command(*example, cwd=repo.folder.parent)
     assert "Usage:" not in result.err, result

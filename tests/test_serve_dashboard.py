@@ -297,7 +297,7 @@ def test_light_and_dark_can_be_chosen(watched: Watched) -> None:
 
 def test_sites_sort_and_lead_to_pages(watched: Watched) -> None:
     page = watched.go("/sites")
-    page.get_by_role("link", name="Pages", exact=False).first.click()
+    page.locator("thead").get_by_role("link", name="Pages").click()
     expect(page.locator("th[aria-sort]")).to_have_attribute("aria-sort", "descending")
     numbers = [int(text.replace(",", "")) for text in page.locator("tbody tr td:nth-child(2)").all_inner_texts()]
     assert numbers == sorted(numbers, reverse=True)
@@ -315,7 +315,7 @@ def test_a_page_from_its_versions_to_a_difference(watched: Watched) -> None:
     page.get_by_label("View", exact=True).select_option("side by side")
     page.get_by_role("button", name="Compare").click()
     expect(page.locator(".diff.side-by-side")).to_be_visible()
-    page.get_by_role("link", name="Outlook").click()
+    page.get_by_role("link", name="Why and when").click()
     expect(page.get_by_role("heading", name="Change probability")).to_be_visible()
     page.get_by_role("link", name="Text", exact=True).click()
     expect(page.locator("article .reading")).to_be_visible()
@@ -347,7 +347,9 @@ def test_a_time_range_and_a_zoom_leave_fewer_cycles(watched: Watched) -> None:
     page = watched.go("/?range=all")
     dots = page.locator("svg.chart circle")
     every = dots.count()
-    box = page.locator("svg.chart[data-zoom]").first.bounding_box()
+    chart = page.locator("svg.chart[data-zoom]").first
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
     assert box is not None
     middle = box["y"] + box["height"] / 2
     page.mouse.move(box["x"] + box["width"] * 0.4, middle)
@@ -678,10 +680,10 @@ def test_an_alert_is_made_changed_and_removed(watched: Watched, living: Living) 
     page = watched.go("/alerts")
     page.get_by_label("Name").fill("two words")
     page.get_by_label("Target", exact=True).fill("nowhere")
-    page.get_by_label("Changed elements").fill("p[[")
+    page.get_by_label("Only these elements").fill("p[[")
     page.get_by_label("Added text").fill("re:(")
     page.get_by_label("Words changed").fill("lots")
-    page.get_by_label("Digest period").fill("a while")
+    page.get_by_label("Collect for").fill("a while")
     page.get_by_role("button", name="Save rule").click()
     for name in ("name", "target", "selector", "text", "least", "digest"):
         expect(page.locator(f"#e-{name}")).to_be_visible()
@@ -689,7 +691,7 @@ def test_an_alert_is_made_changed_and_removed(watched: Watched, living: Living) 
     watched.check(refused=True)
     page.goto(f"{watched.root}/alerts")
     page.get_by_label("Name").fill("prices")
-    page.get_by_label("Changed elements").fill(".price")
+    page.get_by_label("Only these elements").fill(".price")
     page.get_by_label("Words changed").fill("10")
     page.get_by_label("gone", exact=True).check()
     page.get_by_label("ignore changes that revert").check()

@@ -197,7 +197,7 @@ class Turns:
     [0, 4]
     >>> turns.told([0, 4])
     >>> turns.due(Picks(np.array([3, 5]), np.ones(2), "why", awaits=0.5)), turns.due(WAIT)
-    ([3], [3, 1, 2, 5])
+    ([3, 5], [3, 1, 2, 5])
     """
 
     def __init__(self, site: Int32s | None = None) -> None:

@@ -48,6 +48,7 @@ NOT_OVER_HTTP = {
     "plugins": "it imports what is installed, which is for whoever installs it",
     "move": "it needs the repository for itself, and the password of a database",
     "sink": "its secrets and folders belong to whoever has the files; /sinks and /deliveries have the rest",
+    "watch": "it runs until it is stopped; POST /seeds adds a site, which is crawled at once",
     "demo": "it creates a demo web and repository in a temporary folder and shows them on a terminal",
     "lab extract": "it reads a file of pages for evaluations, next to the file",
     "lab label": "it judges a list of pairs of versions for evaluations, next to the archives",

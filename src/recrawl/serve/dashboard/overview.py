@@ -54,7 +54,8 @@ def overview(views: Views, request: Request) -> Response:
     now, values = views.now(), views.settings()
     shown = time_range(request, now)
     with views.reading() as repository:
-        if not values.seeds and not reading.has_pages(repository) and views.running() is None:
+        problems = [*reading.problems(repository), *full_disk(repository)]
+        if not (values.seeds or problems or reading.has_pages(repository) or views.running()):
             return views.show(request, "start.html", **shown_start(values))
         states = seed_states(repository, values.seeds[:_MOST_SEEDS])
         since, last_look = _last_visit(request, now)
@@ -66,7 +67,6 @@ def overview(views: Views, request: Request) -> Response:
         sites = busiest(repository, _SITES)
         held = [held_text(**row) for row in held_in_last_cycle(repository)]
         latest = changes(repository, Filters(), limit=_LATEST).rows
-        problems = [*reading.problems(repository), *full_disk(repository)]
         missing = reading.missing_pages(repository)
         visits = latest_visits(repository, _VISITS)
     status, run = views.context.scheduler.status(), views.running()
