@@ -48,7 +48,8 @@ def test_a_cycle_of_300_visits_is_committed_by_size(
     assert bench.cycle(folder, policy, _VISITS, commit_visits=100, commit_seconds=1e9).finished
     with_visits = [size for size in sizes if size]
     assert sum(with_visits) == _VISITS
-    assert len(with_visits) <= 4, f"{policy} was committed in {with_visits}"
+    # Three by size; and before what the sitemaps of a site list is recorded, what has come by then, of two sites.
+    assert len(with_visits) <= 3 + 2, f"{policy} was committed in {with_visits}"
     judge(folder)
 
 

@@ -179,7 +179,7 @@ def test_workers_of_a_replay_end_with_it(tmp_path: Path, world: Path, number: si
         "from recrawl.choose.papers.round_robin import RoundRobin\n"
         "import time\n"
         "class Slow(RoundRobin):\n"
-        "    def choose(self, *args, **options):\n"
+        "    def rankings(self, *args, **options):\n"
         "        while True:\n"
         "            sum(range(1000))\n"
     )
