@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import functools
 import io
 import json
@@ -359,7 +360,14 @@ class Site:
 
     async def _main(self, started: threading.Event) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, backlog=512, ssl=self.tls)
+        while True:
+            try:
+                server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, backlog=512, ssl=self.tls)
+                break
+            except OSError as error:  # a server that comes back: its port is that of another's connection meanwhile
+                if error.errno != errno.EADDRINUSE or not self.port:
+                    raise
+                await asyncio.sleep(0.05)
         self.port = server.sockets[0].getsockname()[1]
         started.set()
         await self._stop.wait()
